@@ -1,0 +1,2 @@
+//! Tablekeeper.
+pub mod model;

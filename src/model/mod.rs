@@ -1,0 +1,10 @@
+//! Floor 0: the vocabulary. Values, keys, templates, changes, times and the model file; no I/O, no clock.
+
+pub mod change;
+pub mod decimal;
+pub mod derived;
+pub mod key;
+pub mod position;
+pub mod spec;
+pub mod template;
+pub mod value;
