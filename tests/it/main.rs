@@ -1,1 +1,1 @@
-
+//! The one integration-test binary: each further one would link everything again.

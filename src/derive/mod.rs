@@ -1,0 +1,1 @@
+//! Floor 1: one item in, everything derived from it out. Pure.

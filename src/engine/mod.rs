@@ -1,0 +1,10 @@
+//! Floor 2: ports, and what runs over them.
+
+pub mod batch;
+pub mod commit;
+pub mod ports;
+pub mod reconcile;
+pub mod shards;
+pub mod sweep;
+pub mod verify;
+pub mod worker;

@@ -1,0 +1,7 @@
+//! Floor 1: from what was applied and what should be, to transactions.
+
+pub mod delta;
+pub mod ledger;
+pub mod outcome;
+pub mod pack;
+pub mod write;
