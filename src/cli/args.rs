@@ -1,0 +1,203 @@
+//! The command line's shape. Help texts and examples live here, what the commands do in their own files.
+
+use std::path::PathBuf;
+
+use chrono::NaiveDate;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+const EXIT_CODES: &str = "Exit codes: 0 fine, 1 findings or differences, 2 usage or model fault, 3 incomplete run.";
+
+const EXAMPLES: &str = "Examples:
+  tablekeeper demo                                       see the whole job on sample data
+  tablekeeper check models/quality.toml                  is the model file sound?
+  tablekeeper derive --model quality --items items.jsonl what would be derived from these items?
+  tablekeeper audit --model quality --items items.jsonl  which items break the conventions?
+  tablekeeper worker --model my-model.toml               keep the table's derived items exact
+  tablekeeper verify --model my-model.toml               prove it";
+
+/// Keeps a DynamoDB single table honest: exact counts, checked keys, expiry alerts, quality reports.
+#[derive(Debug, Parser)]
+#[command(version, max_term_width = 110, after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
+pub struct Cli {
+    /// How to print results
+    #[arg(long, global = true, value_enum, default_value_t = OutputFormat::Text)]
+    pub format: OutputFormat,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OutputFormat {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Show the whole job in seconds: embedded database, worker, a working day, alerts, report, proof
+    Demo(DemoArgs),
+    /// Read the table's stream and keep all derived items true until told to stop (SIGINT or SIGTERM)
+    Worker(WorkerArgs),
+    /// Check a model file; all of its faults at once, with line and column
+    Check(CheckArgs),
+    /// Derive aggregates, listings, expiries and findings from a file of items; no database
+    Derive(DeriveArgs),
+    /// Check items against the model's key conventions: a file, or the live table
+    Audit(AuditArgs),
+    /// Print a quality report as one HTML page and CSV files
+    Report(ReportArgs),
+    /// Find what falls due and send one notification a threshold
+    Sweep(SweepArgs),
+    /// Recompute everything from the table and say what differs from what is stored
+    Verify(TableArgs),
+    /// Bring derived items in line with the table: first start, after a gap, after a change of the model
+    Reconcile(TableArgs),
+    /// Explain a rule by its code: what, why it matters, an example, what to do instead
+    Explain(ExplainArgs),
+    /// Print a completion script for a shell
+    Completions {
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Which model.
+#[derive(Debug, Clone, Args)]
+pub struct ModelArgs {
+    /// A model file, or a shipped model by name: quality, inspection, skills
+    #[arg(long, value_name = "FILE|NAME")]
+    pub model: String,
+}
+
+/// Which table, and where. Region, credentials, profile and endpoint follow the AWS SDK's own conventions.
+#[derive(Debug, Clone, Args)]
+pub struct TableArgs {
+    #[command(flatten)]
+    pub model: ModelArgs,
+    /// The table, if its name is not the model's
+    #[arg(long)]
+    pub table: Option<String>,
+    /// Tablekeeper's own table; default <TABLE>-keeper
+    #[arg(long)]
+    pub state_table: Option<String>,
+    /// Another endpoint than the SDK would choose (also AWS_ENDPOINT_URL)
+    #[arg(long, value_name = "URL", conflicts_with = "data_dir")]
+    pub endpoint: Option<String>,
+    /// Run on the embedded database kept in this directory, without AWS
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct DemoArgs {
+    /// A shipped model: quality, inspection, skills
+    #[arg(long, default_value = "quality", value_name = "NAME")]
+    pub model: String,
+    /// Keep the embedded database in this directory; default: in memory
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// Directory for the report and the notifications
+    #[arg(long, value_name = "DIR", default_value = "tablekeeper-demo")]
+    pub out: PathBuf,
+    /// The day on which the demo is set; default: today
+    #[arg(long, value_name = "YYYY-MM-DD")]
+    pub as_of: Option<NaiveDate>,
+    /// Keep database and worker up afterwards, for trying things by hand
+    #[arg(long)]
+    pub hold: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct WorkerArgs {
+    #[command(flatten)]
+    pub table: TableArgs,
+    /// Stop when the stream has been read to its tip
+    #[arg(long)]
+    pub until_idle: bool,
+    /// Do not reconcile the table first when the worker has never run on it
+    #[arg(long)]
+    pub no_backfill: bool,
+    /// Shortest pause between two reads of a shard, in milliseconds
+    #[arg(long, default_value_t = 1000, value_name = "MS", value_parser = clap::value_parser!(u64).range(10..=60_000))]
+    pub poll_ms: u64,
+    /// What to do when records were lost past retention
+    #[arg(long, value_enum, default_value_t = OnGapArg::Reconcile)]
+    pub on_gap: OnGapArg,
+    /// Log lines as JSON
+    #[arg(long)]
+    pub log_json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OnGapArg {
+    /// Stop with an error
+    Halt,
+    /// Reconcile the whole table, then go on
+    Reconcile,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example: tablekeeper check models/quality.toml")]
+pub struct CheckArgs {
+    /// Model files, or names of shipped models
+    #[arg(required = true, value_name = "FILE|NAME")]
+    pub models: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example: tablekeeper derive --model quality --items models/quality.items.jsonl --format json")]
+pub struct DeriveArgs {
+    #[command(flatten)]
+    pub model: ModelArgs,
+    /// JSON lines of plain items or of {"Item": DynamoDB JSON}, plain or gzip; - for standard input
+    #[arg(long, value_name = "FILE")]
+    pub items: PathBuf,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example: tablekeeper audit --model skills --items export.json.gz --format json")]
+pub struct AuditArgs {
+    #[command(flatten)]
+    pub table: TableArgs,
+    /// Audit this file instead of the live table; - for standard input
+    #[arg(long, value_name = "FILE")]
+    pub items: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example: tablekeeper report --model quality --items models/quality.items.jsonl --as-of 2026-11-30")]
+pub struct ReportArgs {
+    #[command(flatten)]
+    pub table: TableArgs,
+    /// Report on this file instead of the live table; - for standard input
+    #[arg(long, value_name = "FILE")]
+    pub items: Option<PathBuf>,
+    /// A report definition (file, or a shipped one by name); default: those that the model names
+    #[arg(long, value_name = "FILE|NAME")]
+    pub report: Vec<String>,
+    /// The day that the report speaks of; default: today in the site's zone
+    #[arg(long, value_name = "YYYY-MM-DD")]
+    pub as_of: Option<NaiveDate>,
+    /// Directory for the page and the CSV files
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub out: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct SweepArgs {
+    #[command(flatten)]
+    pub table: TableArgs,
+    /// The day on which things are due; default: now
+    #[arg(long, value_name = "YYYY-MM-DD")]
+    pub as_of: Option<NaiveDate>,
+    /// Append notifications to this file as JSON lines, too
+    #[arg(long, value_name = "FILE")]
+    pub notify_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example: tablekeeper explain G201")]
+pub struct ExplainArgs {
+    /// A rule's code; without it, all rules are listed
+    pub code: Option<String>,
+}

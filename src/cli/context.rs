@@ -1,0 +1,200 @@
+//! What most commands need first: the model, the items, the exit code.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use anyhow::Context as _;
+use tablekeeper::adapters::files::ItemReader;
+use tablekeeper::derive::{self, Fold};
+use tablekeeper::model::derived::Severity;
+use tablekeeper::model::key::TableKey;
+use tablekeeper::model::load;
+use tablekeeper::model::position::Fault;
+use tablekeeper::model::shipped::{SHIPPED, shipped};
+use tablekeeper::model::spec::Model;
+use tablekeeper::model::value::Item;
+
+use super::args::{ModelArgs, TableArgs};
+use super::output::{count, warn};
+
+/// How a command ended; the numbers are part of the command line's contract.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    Fine = 0,
+    /// There are findings or differences.
+    Findings = 1,
+    /// The command line or the model is at fault.
+    Usage = 2,
+    /// Not everything was read or done.
+    Incomplete = 3,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit as u8)
+    }
+}
+
+/// A command that cannot go on: the message, and how to exit.
+#[derive(Debug)]
+pub struct Stop {
+    pub exit: Exit,
+    pub error: anyhow::Error,
+}
+
+/// Usage faults: a file that is not there, a model that does not load.
+pub fn usage(error: impl Into<anyhow::Error>) -> Stop {
+    Stop { exit: Exit::Usage, error: error.into() }
+}
+
+/// Whatever else goes wrong leaves the run incomplete.
+impl<E: Into<anyhow::Error>> From<E> for Stop {
+    fn from(error: E) -> Stop {
+        Stop { exit: Exit::Incomplete, error: error.into() }
+    }
+}
+
+pub type Outcome = Result<Exit, Stop>;
+
+/// A model file's text and name: from disk, or a shipped one.
+pub struct Source {
+    pub text: String,
+    /// Path or name, for messages.
+    pub place: String,
+    /// The model's name where the file does not give one.
+    pub name: String,
+}
+
+pub fn read_model(which: &str) -> Result<Source, Stop> {
+    if let Some(model) = shipped(which) {
+        return Ok(Source {
+            text: model.source.to_owned(),
+            place: format!("models/{which}.toml"),
+            name: which.to_owned(),
+        });
+    }
+    let names: Vec<&str> = SHIPPED.iter().map(|model| model.name).collect();
+    let text = std::fs::read_to_string(which)
+        .with_context(|| {
+            format!("cannot read the model `{which}`; give a file, or a shipped model: {}", names.join(", "))
+        })
+        .map_err(usage)?;
+    let name = Path::new(which).file_stem().map_or_else(|| "model".to_owned(), |s| s.to_string_lossy().into_owned());
+    Ok(Source { text, place: which.to_owned(), name })
+}
+
+/// Loads a model; faults are shown on standard error and end the command.
+pub fn load_model(args: &ModelArgs) -> Result<Model, Stop> {
+    let source = read_model(&args.model)?;
+    match load::load(&source.text, &source.name) {
+        Ok(loaded) => {
+            for warning in &loaded.warnings {
+                warn(render(&source, warning));
+            }
+            Ok(loaded.model)
+        }
+        Err(faults) => {
+            for fault in &faults {
+                warn(render(&source, fault));
+            }
+            let all = count(faults.len(), "fault");
+            Err(usage(anyhow::anyhow!("the model `{}` has {all}; mend it, then try again", source.place)))
+        }
+    }
+}
+
+/// The model with the command line's table names in place of its own.
+pub fn model_for_table(args: &TableArgs) -> Result<Model, Stop> {
+    let mut model = load_model(&args.model)?;
+    if let Some(table) = &args.table {
+        model.table.name = table.clone();
+        model.table.state_table = format!("{table}-keeper");
+    }
+    if let Some(state_table) = &args.state_table {
+        model.table.state_table = state_table.clone();
+    }
+    Ok(model)
+}
+
+/// A fault as compilers show them: the line, a caret, the remedy.
+pub fn render(source: &Source, fault: &Fault) -> String {
+    let level = match fault.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+        Severity::Info => Level::INFO,
+    };
+    let end = fault.span.end.min(source.text.len());
+    let span = fault.span.start.min(end)..end;
+    let snippet = Snippet::source(source.text.as_str())
+        .path(source.place.as_str())
+        .annotation(AnnotationKind::Primary.span(span));
+    let group: Group<'_> =
+        level.primary_title(fault.message.as_str()).id(fault.code).element(snippet).element(Level::HELP.message(fault.remedy.as_str()));
+    Renderer::styled().render(&[group])
+}
+
+/// Items of a file, with what was derived from each.
+pub struct ReadItems {
+    pub items: Vec<(TableKey, Item)>,
+    pub fold: Fold,
+    /// Lines that are no item, and items without a key, in words.
+    pub faults: Vec<String>,
+}
+
+/// Calls `each` for every source item of a file; lines that cannot be read are shown and counted.
+pub fn for_each_item(
+    model: &Model,
+    path: &Path,
+    mut each: impl FnMut(TableKey, Item),
+) -> Result<Vec<String>, Stop> {
+    let names = model.table.key_names();
+    let mut faults = Vec::new();
+    let reader = ItemReader::open(path)
+        .with_context(|| format!("cannot read items from `{}`", path.display()))
+        .map_err(usage)?;
+    for (number, item) in reader.enumerate() {
+        match item {
+            Err(fault) => faults.push(format!("{}: {fault}", path.display())),
+            Ok(item) if item.is_ours() => {}
+            Ok(item) => match TableKey::of(&item, &names) {
+                Some(key) => each(key, item),
+                None => faults.push(format!(
+                    "{}: item {}: no key: `{}`{} must be there with type S, N or B",
+                    path.display(),
+                    number + 1,
+                    names.partition,
+                    names.sort.as_ref().map(|sort| format!(" and `{sort}`")).unwrap_or_default(),
+                )),
+            },
+        }
+    }
+    Ok(faults)
+}
+
+/// Reads a file whole and derives everything from it.
+pub fn read_items(model: &Model, path: &Path) -> Result<ReadItems, Stop> {
+    let mut items = Vec::new();
+    let faults = for_each_item(model, path, |key, item| items.push((key, item)))?;
+    let fold = fold(model, &items);
+    Ok(ReadItems { items, fold, faults })
+}
+
+/// Everything derived from these items, added up.
+pub fn fold(model: &Model, items: &[(TableKey, Item)]) -> Fold {
+    let mut fold = Fold::new();
+    for (key, item) in items {
+        fold.add(&derive::derive(model, key, item));
+    }
+    fold
+}
+
+/// Shows what could not be read, at most ten lines of it.
+pub fn show_faults(faults: &[String]) {
+    for fault in faults.iter().take(10) {
+        warn(fault);
+    }
+    if faults.len() > 10 {
+        warn(format_args!("... and {} more", faults.len() - 10));
+    }
+}

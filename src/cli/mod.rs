@@ -1,0 +1,69 @@
+//! The command line: one file a command.
+
+mod args;
+mod audit;
+mod check;
+mod connect;
+mod context;
+mod demo;
+mod derive;
+mod explain;
+mod output;
+mod proof;
+mod report;
+mod sweep;
+mod worker;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, Parser as _};
+
+use args::{Cli, Command};
+use context::{Exit, Outcome};
+use output::{BAD, paint, warn};
+
+/// Parses the command line and runs its command.
+pub fn run() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        // `--help` and `--version` arrive here as well, with exit code 0.
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(Exit::Usage as u8));
+        }
+    };
+    match dispatch(cli) {
+        Ok(exit) => exit.into(),
+        Err(stop) => {
+            warn(format_args!("{} {:#}", paint(BAD, "error:"), stop.error));
+            stop.exit.into()
+        }
+    }
+}
+
+fn dispatch(cli: Cli) -> Outcome {
+    let format = cli.format;
+    match cli.command {
+        Command::Check(args) => check::run(&args, format),
+        Command::Derive(args) => derive::run(&args, format),
+        Command::Explain(args) => explain::run(&args, format),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "tablekeeper", &mut script);
+            output::line(String::from_utf8_lossy(&script).trim_end());
+            Ok(Exit::Fine)
+        }
+        Command::Demo(args) => block_on(demo::run(&args, format)),
+        Command::Worker(args) => block_on(worker::run(&args, format)),
+        Command::Audit(args) => block_on(audit::run(&args, format)),
+        Command::Report(args) => block_on(report::run(&args, format)),
+        Command::Sweep(args) => block_on(sweep::run(&args, format)),
+        Command::Verify(args) => block_on(proof::verify(&args, format)),
+        Command::Reconcile(args) => block_on(proof::reconcile(&args, format)),
+    }
+}
+
+fn block_on(command: impl Future<Output = Outcome>) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(command)
+}

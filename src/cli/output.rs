@@ -1,0 +1,101 @@
+//! How results look: tables that line up, colour on a terminal only, JSON with exact numbers.
+
+use std::io::Write as _;
+
+use anstyle::{AnsiColor, Style};
+use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table, presets};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tablekeeper::model::decimal::Decimal;
+use tablekeeper::model::derived::Severity;
+
+pub const BOLD: Style = Style::new().bold();
+pub const DIM: Style = Style::new().dimmed();
+pub const GOOD: Style = Style::new().fg_color(Some(anstyle::Color::Ansi(AnsiColor::Green))).bold();
+pub const BAD: Style = Style::new().fg_color(Some(anstyle::Color::Ansi(AnsiColor::Red))).bold();
+pub const WARN: Style = Style::new().fg_color(Some(anstyle::Color::Ansi(AnsiColor::Yellow)));
+
+/// The text in a style; `anstream` takes the codes out where standard output is no terminal.
+pub fn paint(style: Style, text: impl std::fmt::Display) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// A line on standard output. A closed pipe (`| head`) ends the output, it is no error of ours.
+pub fn line(text: impl std::fmt::Display) {
+    let _ = writeln!(anstream::stdout(), "{text}");
+}
+
+/// A line on standard error.
+pub fn warn(text: impl std::fmt::Display) {
+    let _ = writeln!(anstream::stderr(), "{text}");
+}
+
+/// A heading with an empty line before it.
+pub fn heading(text: &str) {
+    line(format_args!("\n{}", paint(BOLD, text)));
+}
+
+/// Indented pretty JSON and a newline.
+pub fn json(value: &impl Serialize) -> anyhow::Result<()> {
+    line(serde_json::to_string_pretty(value)?);
+    Ok(())
+}
+
+/// A number as a JSON number with all of its digits.
+pub fn exact(number: &Decimal) -> Box<RawValue> {
+    let text = number.to_string();
+    // A decimal's text is a JSON number but for a plus sign in an exponent's place, which JSON allows as well.
+    RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
+/// A table without frames: a header, then rows.
+pub struct Grid {
+    table: Table,
+}
+
+impl Grid {
+    pub fn new(header: &[&str]) -> Grid {
+        let mut table = Table::new();
+        table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+        if table.width().is_none() {
+            table.set_width(200);
+        }
+        table.set_header(header.iter().map(|title| Cell::new(title).add_attribute(Attribute::Bold)));
+        Grid { table }
+    }
+
+    /// Numbers in these columns are aligned right.
+    pub fn right(mut self, columns: &[usize]) -> Grid {
+        for column in columns {
+            if let Some(column) = self.table.column_mut(*column) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        self
+    }
+
+    pub fn row(&mut self, cells: impl IntoIterator<Item = impl Into<Cell>>) {
+        self.table.add_row(cells.into_iter().map(Into::into).collect::<Vec<Cell>>());
+    }
+
+    pub fn print(&self) {
+        for text in self.table.to_string().lines() {
+            line(format_args!("  {}", text.trim_end()));
+        }
+    }
+}
+
+/// A severity as a table cell in its colour.
+pub fn severity_cell(severity: Severity) -> Cell {
+    let color = match severity {
+        Severity::Error => comfy_table::Color::Red,
+        Severity::Warning => comfy_table::Color::Yellow,
+        Severity::Info => comfy_table::Color::Blue,
+    };
+    Cell::new(severity.name()).fg(color)
+}
+
+/// `1 item`, `2 items`.
+pub fn count(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}

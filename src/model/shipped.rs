@@ -1,0 +1,33 @@
+//! The model files that come with the program, and their sample items.
+
+/// A shipped model: its file and the items beside it (JSON lines of plain items).
+#[derive(Debug, Clone, Copy)]
+pub struct Shipped {
+    pub name: &'static str,
+    pub source: &'static str,
+    pub items: &'static str,
+}
+
+/// All of them, the demo's default first.
+pub const SHIPPED: [Shipped; 3] = [
+    Shipped {
+        name: "quality",
+        source: include_str!("../../models/quality.toml"),
+        items: include_str!("../../models/quality.items.jsonl"),
+    },
+    Shipped {
+        name: "inspection",
+        source: include_str!("../../models/inspection.toml"),
+        items: include_str!("../../models/inspection.items.jsonl"),
+    },
+    Shipped {
+        name: "skills",
+        source: include_str!("../../models/skills.toml"),
+        items: include_str!("../../models/skills.items.jsonl"),
+    },
+];
+
+/// The shipped model of that name.
+pub fn shipped(name: &str) -> Option<Shipped> {
+    SHIPPED.into_iter().find(|model| model.name == name)
+}
