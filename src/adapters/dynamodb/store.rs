@@ -75,6 +75,13 @@ impl DynamoStore {
         }
     }
 
+    /// The tables of a transaction, for messages that set them in backquotes: its errors do not say which one they mean.
+    fn names_of(&self, writes: &[Write]) -> String {
+        let tables: BTreeSet<TableRef> = writes.iter().map(|write| write.table).collect();
+        let names: Vec<&str> = tables.into_iter().map(|table| self.place(table).name.as_str()).collect();
+        names.join("` or `")
+    }
+
     /// The items of at most [`KEYS_MAX`] distinct keys, in any order.
     async fn get_chunk(&self, place: &Place, keys: &[&TableKey]) -> Result<Vec<Item>, StoreError> {
         let mut pending: Vec<Attributes> = keys.iter().map(|key| encode_key(key, &place.keys)).collect();
@@ -199,10 +206,8 @@ impl Store for DynamoStore {
             .set_transact_items(Some(actions))
             .return_consumed_capacity(ReturnConsumedCapacity::Total);
         self.usage.count(Call::Transact);
-        let answer = request
-            .send()
-            .await
-            .map_err(|error| transact_error(&error, writes.len(), &self.place(writes[0].table).name))?;
+        let answer = request.send().await;
+        let answer = answer.map_err(|error| transact_error(&error, writes.len(), &self.names_of(writes)))?;
         self.charge(Call::Transact, answer.consumed_capacity());
         Ok(())
     }
