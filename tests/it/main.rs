@@ -1,3 +1,4 @@
 //! The one integration-test binary: each further one would link everything again.
 
 mod store;
+mod stream;

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use tablekeeper::adapters::dynamodb::{Call, Connection, Created, DynamoStore};
+use tablekeeper::adapters::dynamodb::{Connection, Created, DynamoStore};
 use tablekeeper::adapters::embedded::Embedded;
 use tablekeeper::engine::ports::{CancelReason, Page, SortRange, Store, StoreError, TransactError};
 use tablekeeper::model::decimal::Decimal;
