@@ -136,8 +136,10 @@ fn is_refused(result: &Result<(), TransactError>) -> bool {
 async fn reads_answer_in_the_order_asked(store: &impl Store) {
     let keys: Vec<TableKey> = (0..230).map(|n| state_key("READ", &format!("{n:04}"))).collect();
     for chunk in keys.chunks(100) {
-        let writes: Vec<Write> =
-            chunk.iter().map(|key| state_put(key, Item::new().with("At", key.sort.clone().unwrap()), Condition::Absent)).collect();
+        let writes: Vec<Write> = chunk
+            .iter()
+            .map(|key| state_put(key, Item::new().with("At", key.sort.clone().unwrap()), Condition::Absent))
+            .collect();
         store.transact(&writes).await.unwrap();
     }
     // Backwards, with absent ones between, and one asked twice.
@@ -350,9 +352,11 @@ async fn queries_page_and_range(store: &impl Store) {
         let writes: Vec<Write> = chunk.iter().map(|key| state_put(key, fill.clone(), Condition::Absent)).collect();
         store.transact(&writes).await.unwrap();
     }
-    let sorts = |items: &[Item]| -> Vec<String> { items.iter().map(|item| item.text("SK").unwrap().to_owned()).collect() };
+    let sorts =
+        |items: &[Item]| -> Vec<String> { items.iter().map(|item| item.text("SK").unwrap().to_owned()).collect() };
     let (items, pages) = all_pages(store, "QUERY", SortRange::All).await;
-    let expected: Vec<String> = keys.iter().map(|key| key.sort.as_ref().unwrap().as_text().unwrap().to_owned()).collect();
+    let expected: Vec<String> =
+        keys.iter().map(|key| key.sort.as_ref().unwrap().as_text().unwrap().to_owned()).collect();
     assert_eq!(sorts(&items), expected);
     assert!(pages > 1, "{pages} pages");
 

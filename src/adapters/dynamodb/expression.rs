@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 
-use super::convert::encode_value;
+use super::convert::{Attributes, encode_value};
 use crate::engine::ports::SortRange;
 use crate::model::decimal::Decimal;
 use crate::model::key::KeyNames;
@@ -18,12 +18,12 @@ use crate::plan::write::Condition;
 #[derive(Debug, Default)]
 pub(super) struct Placeholders {
     names: HashMap<String, String>,
-    values: HashMap<String, AttributeValue>,
+    values: Attributes,
 }
 
 impl Placeholders {
     /// Names and values as requests take them: absent where empty, because an empty map is refused.
-    pub(super) fn into_parts(self) -> (Option<HashMap<String, String>>, Option<HashMap<String, AttributeValue>>) {
+    pub(super) fn into_parts(self) -> (Option<HashMap<String, String>>, Option<Attributes>) {
         let names = (!self.names.is_empty()).then_some(self.names);
         let values = (!self.values.is_empty()).then_some(self.values);
         (names, values)

@@ -5,7 +5,7 @@
 //! carries the same token, which DynamoDB remembers for longer than an operation can last, so a transaction that had been
 //! committed is answered as committed. Later repeats, by the engine, carry another token and rest on the ledger's condition.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -266,11 +266,7 @@ impl Store for DynamoStore {
     }
 }
 
-fn page(
-    items: Option<Vec<Attributes>>,
-    last: Option<HashMap<String, aws_sdk_dynamodb::types::AttributeValue>>,
-    place: &Place,
-) -> Result<Page, StoreError> {
+fn page(items: Option<Vec<Attributes>>, last: Option<Attributes>, place: &Place) -> Result<Page, StoreError> {
     let next = match last.filter(|key| !key.is_empty()) {
         None => None,
         Some(last) => {
