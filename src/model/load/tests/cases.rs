@@ -175,7 +175,7 @@ fn each_case_breaks_its_rule_at_its_place_and_its_neighbour_does_not() {
 }
 
 /// Rules whose cases are too long for the table have a test of their own below.
-const OTHER_CASES: [&str; 1] = ["C147"];
+const OTHER_CASES: [&str; 2] = ["C147", "C153"];
 
 #[test]
 fn every_rule_has_a_case_and_a_unique_code_and_name() {
@@ -201,6 +201,26 @@ fn one_entity_has_so_many_derived_things_and_no_more() {
     assert!(codes(aggregates(12) + &listings(12)).is_empty());
     assert_eq!(codes(aggregates(13)), ["C147"]);
     assert_eq!(codes(aggregates(12) + &listings(13)), ["C147"]);
+}
+
+#[test]
+fn a_table_with_number_keys_can_be_audited_only() {
+    let table = |keys: &str| {
+        let key = if keys.contains("sort_key") {
+            "key = { id = \"{id}\", at = \"{at}\" }"
+        } else {
+            "key = { id = \"{id}\" }"
+        };
+        format!("version = 1\n[table]\nname = \"events\"\n{keys}\n[entity.Event]\n{key}\n")
+    };
+    let number = table("partition_key = \"id\"\nsort_key = { name = \"at\", type = \"N\" }");
+    let found = faults(&number);
+    let places: Vec<String> = found.iter().map(|fault| format!("{} {}", fault.code, fault.position)).collect();
+    assert_eq!(places, ["C153 5:12"], "{}", shown(&found));
+    let text = table("partition_key = \"id\"");
+    assert!(faults(&text).is_empty(), "{}", shown(&faults(&text)));
+    let counted = number + "[aggregate.events]\nof = \"Event\"\nkey = { id = \"EVENTS\", at = \"1\" }\n";
+    assert!(faults(&counted).iter().any(|fault| fault.code == "C146"), "{}", shown(&faults(&counted)));
 }
 
 #[test]
