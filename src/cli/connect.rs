@@ -1,18 +1,87 @@
 //! Which database a command talks to: AWS by the SDK's conventions, an endpoint, or the embedded one.
 
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use indicatif::{ProgressBar, ProgressStyle};
 use tablekeeper::adapters::clock::SystemClock;
-use tablekeeper::adapters::dynamodb::{Connection, DynamoStore, DynamoStream};
+use tablekeeper::adapters::dynamodb::{Connection, ConnectionOptions, DynamoStore};
 use tablekeeper::adapters::embedded::Embedded;
+use tablekeeper::engine::batch::Engine;
+use tablekeeper::engine::scan::Pages;
 use tablekeeper::model::spec::Model;
+use tablekeeper::model::value::Item;
+use tablekeeper::plan::write::TableRef;
 
 use super::args::TableArgs;
-use super::context::{Stop, model_for_table};
+use super::context::{Stop, usage};
 
-/// A model, its tables, and what keeps them up.
+/// A model, its two tables, and what keeps them up.
 pub struct Tables {
-    pub model: Model,
+    pub model: Arc<Model>,
     pub connection: Connection,
     pub store: DynamoStore,
     pub clock: SystemClock,
     embedded: Option<Embedded>,
+}
+
+impl Tables {
+    pub fn engine(&self) -> Engine<DynamoStore, SystemClock> {
+        Engine::new(Arc::clone(&self.model), self.store.clone(), self.clock)
+    }
+
+    /// Ends the embedded database, if there is one.
+    pub async fn close(self) {
+        if let Some(embedded) = self.embedded {
+            embedded.shutdown().await;
+        }
+    }
+}
+
+/// Opens the tables and makes sure that the user's is there and that Tablekeeper's own is.
+pub async fn open(args: &TableArgs, model: Model) -> Result<Tables, Stop> {
+    let (embedded, connection) = match &args.data_dir {
+        Some(dir) => {
+            let embedded = Embedded::start(Some(dir)).map_err(usage)?;
+            let connection = Connection::local(embedded.endpoint()).await?;
+            (Some(embedded), connection)
+        }
+        None => {
+            let options = ConnectionOptions { endpoint: args.endpoint.clone(), ..ConnectionOptions::default() };
+            (None, Connection::open(options).await.map_err(usage)?)
+        }
+    };
+    let table = &model.table;
+    connection.describe_table(&table.name).await.with_context(|| format!("cannot use the table `{}`", table.name))?;
+    connection
+        .ensure_state_table(&table.state_table)
+        .await
+        .with_context(|| format!("cannot use the state table `{}`", table.state_table))?;
+    let store = DynamoStore::new(&connection, table);
+    Ok(Tables { model: Arc::new(model), connection, store, clock: SystemClock, embedded })
+}
+
+/// Scans the user's table and calls `each` for every source item.
+pub async fn for_each_source_item(tables: &Tables, mut each: impl FnMut(Item)) -> Result<(), Stop> {
+    let bar = spinner("items read");
+    let mut pages = Pages::new(TableRef::Source, (0, 1));
+    while let Some(items) = pages.next(&tables.store, &tables.clock).await? {
+        for item in items.into_iter().filter(|item| !item.is_ours()) {
+            bar.inc(1);
+            each(item);
+        }
+    }
+    bar.finish_and_clear();
+    Ok(())
+}
+
+/// A counter on standard error for long work; hidden where that is no terminal.
+pub fn spinner(what: &'static str) -> ProgressBar {
+    let style = ProgressStyle::with_template(&format!("{{spinner}} {{human_pos}} {what} ({{per_sec}})"));
+    let bar = ProgressBar::new_spinner();
+    bar.enable_steady_tick(std::time::Duration::from_millis(120));
+    match style {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
 }

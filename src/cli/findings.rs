@@ -1,0 +1,91 @@
+//! Findings on the screen and in JSON; used by `derive`, `audit` and `demo`.
+
+use std::collections::BTreeMap;
+
+use comfy_table::Cell;
+use serde::Serialize;
+use tablekeeper::adapters::files::PlainJson;
+use tablekeeper::model::derived::{Finding, Severity};
+use tablekeeper::model::key::KeyNames;
+use tablekeeper::model::value::Item;
+
+use super::output::{Grid, count, line, severity_cell};
+
+/// Most findings that a text lists; JSON has them all.
+const SHOWN_MAX: usize = 50;
+
+/// A finding as `--format json` prints it.
+#[derive(Serialize)]
+pub struct FindingOut<'f> {
+    code: &'f str,
+    severity: Severity,
+    entity: Option<&'f str>,
+    key: KeyOut,
+    attribute: Option<&'f str>,
+    expected: Option<&'f str>,
+    actual: Option<&'f str>,
+    message: &'f str,
+}
+
+/// A key under the table's names, as plain JSON.
+pub struct KeyOut(pub Item);
+
+impl Serialize for KeyOut {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        PlainJson(&self.0).serialize(serializer)
+    }
+}
+
+impl<'f> FindingOut<'f> {
+    pub fn of(finding: &'f Finding, names: &KeyNames) -> FindingOut<'f> {
+        FindingOut {
+            code: &finding.code,
+            severity: finding.severity,
+            entity: finding.entity.as_deref(),
+            key: KeyOut(finding.key.to_item(names)),
+            attribute: finding.attribute.as_deref(),
+            expected: finding.expected.as_deref(),
+            actual: finding.actual.as_deref(),
+            message: &finding.message,
+        }
+    }
+}
+
+/// What `audit --format json` prints, and the last part of `derive --format json`.
+#[derive(Serialize)]
+pub struct AuditOut<'f> {
+    pub findings: Vec<FindingOut<'f>>,
+    pub checked: BTreeMap<String, u64>,
+}
+
+/// A table of findings; says how many there are if not all are shown.
+pub fn print(findings: &[&Finding]) {
+    if findings.is_empty() {
+        line("  none");
+        return;
+    }
+    let mut grid = Grid::new(&["Severity", "Code", "Item", "What and what to do"]);
+    for finding in findings.iter().take(SHOWN_MAX) {
+        grid.row([
+            severity_cell(finding.severity),
+            Cell::new(&finding.code),
+            Cell::new(finding.key.to_string()),
+            Cell::new(&finding.message),
+        ]);
+    }
+    grid.print();
+    if findings.len() > SHOWN_MAX {
+        line(format_args!("  {SHOWN_MAX} of {}; --format json has them all", findings.len()));
+    }
+}
+
+/// `19 items checked: 3 Device, 5 WorkOrder; 2 findings`.
+pub fn summary(checked: &BTreeMap<String, u64>, unrecognised: u64, findings: usize) -> String {
+    let mut parts: Vec<String> = checked.iter().map(|(entity, number)| format!("{number} {entity}")).collect();
+    if unrecognised > 0 {
+        parts.push(format!("{unrecognised} of no entity"));
+    }
+    let total = checked.values().sum::<u64>() + unrecognised;
+    let total = count(usize::try_from(total).unwrap_or(usize::MAX), "item");
+    format!("{total} checked ({}); {}", parts.join(", "), count(findings, "finding"))
+}
