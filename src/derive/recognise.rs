@@ -1,8 +1,9 @@
 //! Which entity an item is.
 //!
 //! An item is of the entity whose key templates its primary key has the shape of and whose `match` conditions hold. Where
-//! several fit, the one whose templates also render to the very key wins; if that leaves several, none is chosen: a guess
-//! would count the item in the wrong place. An item whose key has no entity's shape, but whose attributes are those of exactly
+//! several fit, the one whose templates also render to the very key wins, then the one whose variables hold no delimiter
+//! (`TASK#1#COMMENT#2` is a comment, not the task `1#COMMENT#2`); if that leaves several, none is chosen: a guess would
+//! count the item in the wrong place. An item whose key has no entity's shape, but whose attributes are those of exactly
 //! one entity, is that entity's with a broken key.
 
 use crate::model::key::TableKey;
@@ -30,6 +31,12 @@ pub fn recognise<'a>(model: &'a Model, key: &TableKey, item: &Item) -> Recognise
             both = agreeing;
         }
     }
+    if both.len() > 1 {
+        let clean: Vec<&Entity> = both.iter().copied().filter(|entity| reads_cleanly(model, entity, key)).collect();
+        if !clean.is_empty() {
+            both = clean;
+        }
+    }
     match both.as_slice() {
         [one] => return Recognised::One(one),
         [] => {}
@@ -52,6 +59,17 @@ fn has_shape(entity: &Entity, key: &TableKey) -> bool {
         _ => false,
     };
     sort_fits && fits(&entity.partition, &key.partition)
+}
+
+/// True if no variable of the key's templates has to swallow a delimiter.
+fn reads_cleanly(model: &Model, entity: &Entity, key: &TableKey) -> bool {
+    let clean = |template: &Template, value: &Value| {
+        let text = key_text(value);
+        let values = text.as_deref().and_then(|text| split_template(template, text)).unwrap_or_default();
+        !values.iter().any(|value| value.contains(&model.delimiter))
+    };
+    let sort = entity.sort.as_ref().zip(key.sort.as_ref());
+    clean(&entity.partition, &key.partition) && sort.is_none_or(|(template, value)| clean(template, value))
 }
 
 fn fits(template: &Template, value: &Value) -> bool {
