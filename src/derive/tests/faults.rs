@@ -354,24 +354,12 @@ fn an_image_may_lack_its_key() {
 
 #[test]
 fn a_longer_key_of_the_same_beginning_is_the_entity_whose_values_hold_no_delimiter() {
-    let mut model = testing::model("PK", "SK");
+    let mut model = model("PK", "SK");
     model.entities = vec![
-        testing::entity("Task", "TASK#{task}", "TASK#{task}"),
-        testing::entity("Comment", "TASK#{task}", "TASK#{task}#COMMENT#{comment}"),
+        entity("Task", "BOARD", "TASK#{task}"),
+        entity("Comment", "BOARD", "TASK#{task}#COMMENT#{comment}"),
     ];
-    let entity = |sort: &str| {
-        let key = TableKey::text("TASK#1", sort);
-        derive(&model, &key, &Item::new()).entity
-    };
-    assert_eq!(entity("TASK#1#COMMENT#2").as_deref(), Some("Comment"));
-    assert_eq!(entity("TASK#1").as_deref(), Some("Task"));
-
-    // The same where nothing else tells them apart: the sort key's variable stands nowhere else.
-    model.entities = vec![
-        testing::entity("Task", "BOARD", "TASK#{task}"),
-        testing::entity("Comment", "BOARD", "TASK#{task}#COMMENT#{comment}"),
-    ];
-    let entity = |sort: &str| derive(&model, &TableKey::text("BOARD", sort), &Item::new()).entity;
-    assert_eq!(entity("TASK#1#COMMENT#2").as_deref(), Some("Comment"));
-    assert_eq!(entity("TASK#1").as_deref(), Some("Task"));
+    let entity_of = |sk: &str| derived(&model, &item([("PK", "BOARD"), ("SK", sk)])).entity;
+    assert_eq!(entity_of("TASK#1#COMMENT#2").as_deref(), Some("Comment"));
+    assert_eq!(entity_of("TASK#1").as_deref(), Some("Task"));
 }
