@@ -4,4 +4,5 @@ pub mod delta;
 pub mod ledger;
 pub mod outcome;
 pub mod pack;
+pub mod state;
 pub mod write;
