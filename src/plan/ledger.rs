@@ -166,7 +166,12 @@ impl Applied {
             .map(|count| AppliedCount {
                 aggregate: count.aggregate.clone(),
                 key: count.key.clone(),
-                measures: count.measures.iter().filter(|(_, n)| !n.is_zero()).map(|(m, n)| (m.clone(), n.clone())).collect(),
+                measures: count
+                    .measures
+                    .iter()
+                    .filter(|(_, n)| !n.is_zero())
+                    .map(|(m, n)| (m.clone(), n.clone()))
+                    .collect(),
             })
             .collect();
         counts.sort_by(|a, b| (&a.key, &a.aggregate).cmp(&(&b.key, &b.aggregate)));
@@ -223,7 +228,10 @@ mod tests {
 
     fn row() -> LedgerRow {
         LedgerRow {
-            source: TableKey { partition: Value::N("12.5".parse().unwrap()), sort: Some(Value::B(Bytes(vec![0, 255]))) },
+            source: TableKey {
+                partition: Value::N("12.5".parse().unwrap()),
+                sort: Some(Value::B(Bytes(vec![0, 255]))),
+            },
             sequence: Some("1683700000000000001135967".parse().unwrap()),
             revision: 7,
             entity: Some("WorkOrder".to_owned()),
@@ -231,7 +239,8 @@ mod tests {
                 counts: vec![AppliedCount {
                     aggregate: "wo_status".to_owned(),
                     key: TableKey::text("PROJECT#\u{e9}\"", "STATS"),
-                    measures: [("Sum_Hours".to_owned(), "-99999999999999999999999999999999999999".parse().unwrap())].into(),
+                    measures: [("Sum_Hours".to_owned(), "-99999999999999999999999999999999999999".parse().unwrap())]
+                        .into(),
                 }],
                 rows: vec![AppliedRow {
                     kind: RowKind::Finding,
@@ -270,7 +279,11 @@ mod tests {
             item.0.remove(attribute);
             assert_eq!(LedgerRow::from_item(&item).unwrap_err().attribute, attribute);
         }
-        let wrong = [("Seq", Value::text("12x")), ("ExpiresAt", Value::text("soon")), (REVISION, Value::N("1.5".parse().unwrap()))];
+        let wrong = [
+            ("Seq", Value::text("12x")),
+            ("ExpiresAt", Value::text("soon")),
+            (REVISION, Value::N("1.5".parse().unwrap())),
+        ];
         for (attribute, value) in wrong {
             assert_eq!(LedgerRow::from_item(&row().to_item().with(attribute, value)).unwrap_err().attribute, attribute);
         }

@@ -5,4 +5,6 @@ pub mod ledger;
 pub mod outcome;
 pub mod pack;
 pub mod state;
+#[cfg(test)]
+pub mod testing;
 pub mod write;

@@ -37,6 +37,7 @@ pub struct Outcome {
 /// One write that will not be done, however often it is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
+    /// Its index; out of range where the request as a whole was refused.
     pub write: usize,
     /// Something that is not ours stands at the key of a derived item.
     pub occupied: bool,
@@ -74,4 +75,57 @@ pub fn read(plan: &TxPlan, reasons: &[CancelReason]) -> Outcome {
     // Who was pre-empted is planned anew; whether it is refused shows then.
     outcome.refused.retain(|delta| !outcome.preempted.contains(delta));
     outcome
+}
+
+impl Outcome {
+    /// The database refused the request as a whole: everybody is suspect, and no write in particular.
+    pub fn refused_whole(plan: &TxPlan, reason: &str) -> Outcome {
+        Outcome {
+            refused: (0..plan.deltas.len()).collect(),
+            refusals: vec![Refusal { write: usize::MAX, occupied: false, reason: reason.to_owned() }],
+            ..Outcome::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+
+    use super::*;
+    use crate::model::key::TableKey;
+    use crate::plan::delta::{Delta, diff};
+    use crate::plan::pack::{Standing, pack};
+    use crate::plan::testing::{contribution, derived, listing, model};
+
+    /// Two items of one group, the second with a row: ledger, ledger, row, aggregate.
+    fn plan() -> TxPlan {
+        let stats = TableKey::text("P", "STATS");
+        let delta = |n: usize, rows| -> Delta {
+            let derived = derived(vec![contribution("by_project", &stats, &[("Total", "1")])], rows);
+            let now = DateTime::UNIX_EPOCH;
+            diff(&model(), None, &TableKey::text(format!("JOB#{n}"), "U"), Some(&derived), None, now).unwrap()
+        };
+        let row = listing("jobs", &TableKey::text("JOBS", "2"), "x");
+        let deltas = vec![delta(1, vec![]), delta(2, vec![row])];
+        pack(&model(), deltas, &Standing::default(), DateTime::UNIX_EPOCH).remove(0)
+    }
+
+    #[test]
+    fn each_reason_is_laid_at_the_right_door() {
+        use CancelReason::{ConditionFailed, Conflict, None, Refused, Throttled};
+        let plan = plan();
+        assert_eq!(plan.owners, [Owner::Ledger(0), Owner::Ledger(1), Owner::Row(1), Owner::Aggregate(vec![0, 1])]);
+        let first = read(&plan, &[ConditionFailed, None, None, None]);
+        assert_eq!((first.preempted, first.refused.len()), ([0].into(), 0));
+        let row = read(&plan, &[None, None, ConditionFailed, None]);
+        assert_eq!((&row.refused, row.refusals[0].occupied, row.refusals[0].write), (&[1].into(), true, 2));
+        let sum = read(&plan, &[None, None, None, Refused("overflow".to_owned())]);
+        assert_eq!((&sum.refused, sum.refusals[0].occupied), (&[0, 1].into(), false));
+        let both = read(&plan, &[ConditionFailed, None, None, Refused("overflow".to_owned())]);
+        assert_eq!((both.preempted, both.refused), ([0].into(), [1].into()));
+        let busy = read(&plan, &[None, Conflict, Throttled, Conflict]);
+        assert_eq!((busy.conflicts, busy.throttled, busy.refused.len(), busy.preempted.len()), (2, 1, 0, 0));
+        assert_eq!(Outcome::refused_whole(&plan, "too large").refused, [0, 1].into());
+    }
 }

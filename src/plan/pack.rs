@@ -257,8 +257,7 @@ impl Sum {
         let mut add = declared_measures(model, &self.aggregate);
         add.extend(self.measures);
         let marker = aggregate_marker(&self.aggregate);
-        let mut set =
-            Item::new().with(MARKER, Value::text(&marker)).with("UpdatedAt", Value::text(instant(now)));
+        let mut set = Item::new().with(MARKER, Value::text(&marker)).with("UpdatedAt", Value::text(instant(now)));
         if let Some(group) = self.group {
             set.insert("Group", Value::M(group.0));
         }
@@ -315,4 +314,195 @@ fn delta_size(model: &Model, delta: &Delta, rows: &[Write]) -> usize {
         key + declared + measures + addition.group.as_ref().map_or(0, Item::size) + AGGREGATE_OVERHEAD
     });
     rows.iter().map(Write::size).sum::<usize>() + additions.sum::<usize>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::value::Item;
+    use crate::plan::delta::diff;
+    use crate::plan::testing::{contribution, derived, listing, model, number};
+
+    fn now() -> DateTime<Utc> {
+        DateTime::from_timestamp(1_800_000_000, 0).unwrap()
+    }
+
+    fn stats(group: &str) -> TableKey {
+        TableKey::text(group, "STATS#JOBS")
+    }
+
+    /// A new item `n` that adds 1 and its hours to the given groups, and has listing rows of the given sizes.
+    fn delta(n: usize, groups: &[&str], hours: &str, rows: &[usize]) -> Delta {
+        let measures = [("Total", "1"), ("Count_Open", "1"), ("Sum_Hours", hours)];
+        let counts = groups.iter().map(|group| contribution("by_project", &stats(group), &measures)).collect();
+        let row = |(i, size): (usize, &usize)| {
+            listing("jobs", &TableKey::text("JOBS", format!("{n}/{i}")), &"x".repeat(*size))
+        };
+        let derived = derived(counts, rows.iter().enumerate().map(row).collect());
+        let source = TableKey::text(format!("JOB#{n}"), "USER#a");
+        diff(&model(), None, &source, Some(&derived), Some(&"1".parse().unwrap()), now()).unwrap()
+    }
+
+    fn packed(deltas: Vec<Delta>) -> Vec<TxPlan> {
+        pack(&model(), deltas, &Standing::default(), now())
+    }
+
+    fn check_limits(plans: &[TxPlan]) {
+        for plan in plans {
+            assert!(plan.writes.len() <= ACTIONS_MAX && plan.writes.len() == plan.owners.len());
+            assert!(plan.writes.iter().map(Write::size).sum::<usize>() <= TRANSACTION_SIZE_MAX);
+            let keys: BTreeSet<_> = plan.writes.iter().map(|write| (write.table, &write.key)).collect();
+            assert_eq!(keys.len(), plan.writes.len(), "an item twice");
+        }
+    }
+
+    #[test]
+    fn additions_to_one_item_are_one_action_with_every_declared_measure() {
+        let plans = packed(vec![delta(1, &["P"], "2.5", &[]), delta(2, &["P"], "-0.5", &[])]);
+        assert_eq!(plans.len(), 1);
+        let [.., write] = plans[0].writes.as_slice() else { panic!("no writes") };
+        let Op::Update { add, set } = &write.op else { panic!("{write:?}") };
+        let shown: Vec<String> = add.iter().map(|(name, n)| format!("{name} {n}")).collect();
+        assert_eq!(shown, ["Count_Busy 0", "Count_Done 0", "Count_Open 2", "SumSq_Hours 0", "Sum_Hours 2", "Total 2"]);
+        assert_eq!(set.text(MARKER), Some("aggregate/by_project"));
+        assert_eq!(set.text("UpdatedAt"), Some("2027-01-15T08:00:00.000Z"));
+        assert!(matches!(set.get("Group"), Some(Value::M(_))));
+        assert_eq!(write.condition, Condition::AbsentOrEquals(MARKER.to_owned(), Value::text("aggregate/by_project")));
+        assert_eq!(plans[0].owners.last(), Some(&Owner::Aggregate(vec![0, 1])));
+    }
+
+    #[test]
+    fn additions_that_cancel_out_are_not_written() {
+        let (leaves, enters) = (delta(1, &["P"], "3", &[]), delta(2, &["P"], "3", &[]));
+        let ledger = leaves.after.clone();
+        let gone = diff(&model(), Some(&ledger), leaves.source(), None, Some(&"2".parse().unwrap()), now()).unwrap();
+        let plans = packed(vec![gone, enters]);
+        assert_eq!(plans[0].writes.len(), 2, "two ledger rows and nothing else: {:?}", plans[0].writes);
+    }
+
+    #[test]
+    fn a_hundred_actions_are_one_transaction_and_one_more_are_two() {
+        let with = |items: usize| packed((0..items).map(|n| delta(n, &["P"], "1", &[])).collect());
+        let plans = with(99);
+        assert_eq!((plans.len(), plans[0].writes.len()), (1, 100));
+        let plans = with(100);
+        assert_eq!(plans.iter().map(|plan| plan.writes.len()).collect::<Vec<_>>(), [100, 2]);
+        check_limits(&plans);
+    }
+
+    #[test]
+    fn four_megabytes_are_one_transaction_and_a_byte_more_are_two() {
+        let row = 390 * 1024;
+        let ten = |last: usize| {
+            (0..10).map(|n| delta(n, &[], "1", &[row, if n == 9 { last } else { 20_000 }])).collect::<Vec<_>>()
+        };
+        let size: usize = packed(ten(1)).iter().flat_map(|plan| &plan.writes).map(Write::size).sum();
+        let room = TRANSACTION_SIZE_MAX - size;
+        let plans = packed(ten(1 + room));
+        assert_eq!(plans.len(), 1);
+        assert_eq!(plans[0].writes.iter().map(Write::size).sum::<usize>(), TRANSACTION_SIZE_MAX);
+        let plans = packed(ten(2 + room));
+        assert_eq!(plans.len(), 2);
+        check_limits(&plans);
+    }
+
+    #[test]
+    fn sums_that_do_not_fit_together_travel_apart() {
+        let plans = packed(vec![delta(1, &["P"], "1e37", &[]), delta(2, &["P"], "1e-5", &[])]);
+        assert_eq!(plans.len(), 2);
+    }
+
+    #[test]
+    fn two_items_that_claim_one_row_travel_apart() {
+        let mut twin = delta(2, &[], "1", &[5]);
+        let one = delta(1, &[], "1", &[5]);
+        twin.puts[0].key = one.puts[0].key.clone();
+        assert_eq!(packed(vec![one, twin]).len(), 2);
+    }
+
+    /// 1,000 changes of distinct items over 20 projects and 50 users.
+    fn thousand() -> Vec<Delta> {
+        let mut seed = 1u64;
+        let mut random = |n: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % n
+        };
+        (0..1_000)
+            .map(|n| delta(n, &[&format!("P{:02}", random(20)), &format!("U{:02}", random(50))], "1", &[]))
+            .collect()
+    }
+
+    #[test]
+    fn sorting_by_groups_saves_a_third_of_the_transactions() {
+        let plans = packed(thousand());
+        check_limits(&plans);
+        let actions: usize = plans.iter().map(|plan| plan.writes.len()).sum();
+        assert!(plans.len() <= 15 && actions <= 1_450, "{} transactions, {actions} actions", plans.len());
+        assert_eq!(plans.iter().map(|plan| plan.deltas.len()).sum::<usize>(), 1_000);
+    }
+
+    #[test]
+    fn taken_places_are_left_alone_and_outdated_ones_taken_over() {
+        let model = model();
+        let put = delta(1, &["P"], "1", &[5]);
+        let gone = diff(&model, Some(&put.after), put.source(), None, None, now()).unwrap();
+        let (row, aggregate) = (put.puts[0].key.clone(), stats("P"));
+        let mut standing = Standing::default();
+        let marked = |marker: &str| Item::new().with(MARKER, Value::text(marker));
+        assert!(!standing.learn(&model, &row, None), "nothing there is no news");
+        assert!(standing.learn(&model, &row, Some(&Item::new())));
+        assert!(!standing.learn(&model, &row, Some(&Item::new())), "the same again is none either");
+        assert!(standing.learn(&model, &aggregate, Some(&marked("aggregate/former"))));
+        let plan = pack(&model, vec![gone.clone()], &standing, now()).remove(0);
+        assert_eq!(plan.writes.len(), 2, "ledger and aggregate; the row that is not ours is not deleted");
+        assert_eq!(
+            plan.writes[1].condition,
+            Condition::AbsentOrEquals(MARKER.to_owned(), Value::text("aggregate/former"))
+        );
+
+        assert!(standing.learn(&model, &aggregate, Some(&marked("aggregate/by_user"))), "another declared one's item");
+        assert_eq!(
+            pack(&model, vec![gone], &standing, now())[0].writes.len(),
+            1,
+            "nothing of ours is left to subtract from"
+        );
+        assert_eq!(pack(&model, vec![put], &standing, now())[0].writes.len(), 3, "to be refused by the database");
+    }
+
+    proptest::proptest! {
+        /// Every delta is in one plan, every plan within the limits, and nothing added is lost or invented.
+        #[test]
+        fn plans_carry_exactly_the_deltas(
+            items in proptest::collection::vec((proptest::collection::btree_set(0..6usize, 0..4), -9i64..9, 0..3usize), 1..120)
+        ) {
+            let names = ["A", "B", "C", "D", "E", "F"];
+            let deltas: Vec<Delta> = items.iter().enumerate().map(|(n, (groups, hours, rows))| {
+                let groups: Vec<&str> = groups.iter().map(|group| names[*group]).collect();
+                delta(n, &groups, &hours.to_string(), &vec![10; *rows])
+            }).collect();
+            let mut expected: BTreeMap<(TableKey, String), Decimal> = BTreeMap::new();
+            for addition in deltas.iter().flat_map(|delta| &delta.adds) {
+                for (measure, n) in &addition.measures {
+                    let sum = expected.entry((addition.key.clone(), measure.clone())).or_insert_with(|| number("0"));
+                    *sum = sum.checked_add(n).unwrap();
+                }
+            }
+            let plans = packed(deltas.clone());
+            check_limits(&plans);
+            let mut sources: Vec<_> = plans.iter().flat_map(|plan| &plan.deltas).map(|delta| delta.source().clone()).collect();
+            sources.sort();
+            let mut given: Vec<_> = deltas.iter().map(|delta| delta.source().clone()).collect();
+            given.sort();
+            proptest::prop_assert_eq!(sources, given);
+            for write in plans.iter().flat_map(|plan| &plan.writes) {
+                if let Op::Update { add, .. } = &write.op {
+                    for (measure, n) in add {
+                        let sum = expected.entry((write.key.clone(), measure.clone())).or_insert_with(|| number("0"));
+                        *sum = sum.checked_sub(n).unwrap();
+                    }
+                }
+            }
+            proptest::prop_assert!(expected.values().all(Decimal::is_zero));
+        }
+    }
 }
