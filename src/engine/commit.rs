@@ -13,7 +13,6 @@ use std::time::Duration;
 use super::batch::{BatchReport, Engine};
 use super::ports::{CancelReason, Clock, Store, StoreError, TransactError};
 use super::work::{Finish, Work};
-use crate::derive::derive;
 use crate::model::key::TableKey;
 use crate::model::value::Item;
 use crate::plan::delta::Delta;
@@ -130,8 +129,7 @@ impl<S: Store, C: Clock> Engine<S, C> {
         report.item_reads += unseen.len();
         for (key, item) in unseen.iter().zip(items) {
             if let Some(work) = works.get_mut(key) {
-                let item = item.filter(|item| !item.is_ours());
-                work.see(item.map(|item| derive(&self.model, key, &item)));
+                work.see(&self.model, item.as_ref());
             }
         }
         let now = self.clock.now();
@@ -357,6 +355,7 @@ pub(super) fn count(works: &Works, report: &mut BatchReport) {
             Some(Finish::AlreadyApplied) => report.already_applied += 1,
             Some(Finish::Reconciled) => report.reconciled += 1,
             Some(Finish::Quarantined) => report.quarantined += 1,
+            Some(Finish::Ours) => report.ours += 1,
             None => {}
         }
     }

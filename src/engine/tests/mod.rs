@@ -1,6 +1,8 @@
 //! Tests of batch and commit on the in-memory store: what they share.
 #![cfg(test)]
 
+mod cases;
+mod faults;
 mod histories;
 
 use std::future::Future;
