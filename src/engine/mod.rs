@@ -4,6 +4,7 @@ pub mod batch;
 pub mod commit;
 pub mod ports;
 pub mod reconcile;
+pub mod scan;
 pub mod shards;
 pub mod sweep;
 #[cfg(test)]

@@ -19,9 +19,7 @@ use crate::model::derived::Measures;
 use crate::model::key::TableKey;
 use crate::model::spec::Model;
 use crate::model::value::{Item, MARKER, Value};
-use crate::plan::delta::row_hash;
-use crate::plan::ledger::{Applied, LedgerFault, LedgerRow};
-use crate::plan::state;
+use crate::plan::ledger::{Applied, LedgerFault, LedgerRow, item_hash, row_marker};
 use crate::plan::write::TableRef;
 
 /// What verify found.
@@ -65,6 +63,20 @@ pub enum DifferenceKind {
     Ghost,
     /// A ledger row that cannot be read.
     UnreadableLedger,
+}
+
+impl DifferenceKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            DifferenceKind::Aggregate => "aggregate",
+            DifferenceKind::MissingRow => "missing-row",
+            DifferenceKind::UnexpectedRow => "unexpected-row",
+            DifferenceKind::ChangedRow => "changed-row",
+            DifferenceKind::Ledger => "ledger",
+            DifferenceKind::Ghost => "ghost",
+            DifferenceKind::UnreadableLedger => "unreadable-ledger",
+        }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -123,7 +135,7 @@ async fn read_ledger<S: Store, C: Clock>(
     let mut ledger = BTreeMap::new();
     let mut pages = scan::Pages::new(TableRef::State, (0, 1));
     while let Some(items) = pages.next(store, clock).await? {
-        for item in items.iter().filter(|item| state::is_ledger(item)) {
+        for item in items.iter().filter(|item| LedgerRow::is_ledger(item)) {
             match LedgerRow::from_item(item) {
                 Ok(row) => {
                     report.ledger_rows += 1;
@@ -187,10 +199,8 @@ struct Expected {
 impl Expected {
     fn add(&mut self, applied: &Applied) -> Result<(), VerifyError> {
         for count in &applied.counts {
-            let (_, sums) = self
-                .aggregates
-                .entry(count.key.clone())
-                .or_insert_with(|| (count.aggregate.clone(), Measures::new()));
+            let (_, sums) =
+                self.aggregates.entry(count.key.clone()).or_insert_with(|| (count.aggregate.clone(), Measures::new()));
             for (measure, amount) in &count.measures {
                 let sum = sums.entry(measure.clone()).or_insert_with(Decimal::zero);
                 *sum = sum.checked_add(amount).map_err(|source| VerifyError::Sum {
@@ -201,7 +211,7 @@ impl Expected {
             }
         }
         for row in &applied.rows {
-            let marker = format!("{}/{}", row.kind.name(), row.name);
+            let marker = row_marker(row.kind, &row.name);
             self.rows.insert(row.key.clone(), (marker, row.hash.clone()));
         }
         Ok(())
@@ -213,7 +223,12 @@ fn compare_aggregates(expected: &Expected, stored: &mut BTreeMap<TableKey, Item>
     let none = (String::new(), Measures::new());
     let is_aggregate = |item: &Item| item.text(MARKER).is_some_and(|marker| marker.starts_with("aggregate/"));
     let mut keys: Vec<TableKey> = expected.aggregates.keys().cloned().collect();
-    keys.extend(stored.iter().filter(|(key, item)| is_aggregate(item) && !expected.aggregates.contains_key(key)).map(|(key, _)| key.clone()));
+    keys.extend(
+        stored
+            .iter()
+            .filter(|(key, item)| is_aggregate(item) && !expected.aggregates.contains_key(key))
+            .map(|(key, _)| key.clone()),
+    );
     for key in keys {
         let (name, sums) = expected.aggregates.get(&key).unwrap_or(&none);
         let item = stored.remove(&key).unwrap_or_default();
@@ -250,9 +265,15 @@ fn compare_rows(expected: &Expected, mut stored: BTreeMap<TableKey, Item>, repor
         report.findings += u64::from(marker.starts_with("finding/"));
         match stored.remove(key) {
             None => report.differences.push(difference(DifferenceKind::MissingRow, key, marker, "a row", "none")),
-            Some(item) if row_hash(&item) != *hash => {
+            Some(item) if item_hash(&item) != *hash => {
                 let found = item.text(MARKER).unwrap_or_default();
-                report.differences.push(difference(DifferenceKind::ChangedRow, key, marker, "the derived content", found));
+                report.differences.push(difference(
+                    DifferenceKind::ChangedRow,
+                    key,
+                    marker,
+                    "the derived content",
+                    found,
+                ));
             }
             Some(_) => {}
         }

@@ -355,10 +355,8 @@ fn an_image_may_lack_its_key() {
 #[test]
 fn a_longer_key_of_the_same_beginning_is_the_entity_whose_values_hold_no_delimiter() {
     let mut model = model("PK", "SK");
-    model.entities = vec![
-        entity("Task", "BOARD", "TASK#{task}"),
-        entity("Comment", "BOARD", "TASK#{task}#COMMENT#{comment}"),
-    ];
+    model.entities =
+        vec![entity("Task", "BOARD", "TASK#{task}"), entity("Comment", "BOARD", "TASK#{task}#COMMENT#{comment}")];
     let entity_of = |sk: &str| derived(&model, &item([("PK", "BOARD"), ("SK", sk)])).entity;
     assert_eq!(entity_of("TASK#1#COMMENT#2").as_deref(), Some("Comment"));
     assert_eq!(entity_of("TASK#1").as_deref(), Some("Task"));
