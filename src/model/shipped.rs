@@ -6,6 +6,8 @@ pub struct Shipped {
     pub name: &'static str,
     pub source: &'static str,
     pub items: &'static str,
+    /// A scripted working day on those items, for the demo.
+    pub day: &'static str,
 }
 
 /// All of them, the demo's default first.
@@ -14,16 +16,19 @@ pub const SHIPPED: [Shipped; 3] = [
         name: "quality",
         source: include_str!("../../models/quality.toml"),
         items: include_str!("../../models/quality.items.jsonl"),
+        day: include_str!("../../models/quality.day.json"),
     },
     Shipped {
         name: "inspection",
         source: include_str!("../../models/inspection.toml"),
         items: include_str!("../../models/inspection.items.jsonl"),
+        day: include_str!("../../models/inspection.day.json"),
     },
     Shipped {
         name: "skills",
         source: include_str!("../../models/skills.toml"),
         items: include_str!("../../models/skills.items.jsonl"),
+        day: include_str!("../../models/skills.day.json"),
     },
 ];
 
