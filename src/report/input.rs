@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::model::derived::{Finding, Measures};
 use crate::model::key::{TableKey, hex};
 use crate::model::spec::Model;
+use crate::model::time::days_until_from_day;
 use crate::model::value::Item;
 
 /// Everything that a report may ask about.
@@ -96,16 +97,14 @@ impl ExpiryState {
 }
 
 impl ExpiryRow {
-    /// The last civil day in `zone` on which it is valid.
-    pub fn last_day(&self, zone: Tz) -> NaiveDate {
-        // The instant is exclusive: midnight belongs to the day before.
-        let last = self.due.checked_sub_signed(Duration::nanoseconds(1)).unwrap_or(self.due);
-        last.with_timezone(&zone).date_naive()
-    }
-
     /// Civil days from `as_of` to the last valid day; negative: days overdue.
     pub fn days_left(&self, as_of: NaiveDate, zone: Tz) -> i64 {
-        self.last_day(zone).signed_duration_since(as_of).num_days()
+        days_until_from_day(self.due, as_of, zone)
+    }
+
+    /// The last civil day in `zone` on which it is valid; `None` beyond the calendar's ends.
+    pub fn last_day(&self, as_of: NaiveDate, zone: Tz) -> Option<NaiveDate> {
+        as_of.checked_add_signed(Duration::try_days(self.days_left(as_of, zone))?)
     }
 }
 
