@@ -21,9 +21,10 @@
 mod column;
 mod frames;
 mod query;
+#[cfg(test)]
+mod tests;
 
-use std::collections::BTreeSet;
-
+use crate::model::spec::Model;
 use crate::report::chart::Picture;
 use crate::report::data::{Header, HeadlineData, LeftOut, ReportData, SectionData};
 use crate::report::dataset::{Cell, Table};
@@ -53,9 +54,8 @@ pub enum ReportError {
 /// The first query that fails or lacks a column that the definition shows.
 pub fn run(definition: &Definition, input: &ReportInput<'_>) -> Result<ReportData, ReportError> {
     let mut engine = Engine::new(&definition.name, input)?;
-    let known: BTreeSet<&str> = input.model.entities.iter().map(|entity| entity.name.as_str()).collect();
     let missing = |needs: &[String]| -> Vec<String> {
-        needs.iter().filter(|name| !known.contains(name.as_str())).cloned().collect()
+        needs.iter().filter(|need| !is_declared(input.model, need)).cloned().collect()
     };
     let mut left_out = Vec::new();
     let mut headlines = Vec::new();
@@ -81,6 +81,12 @@ pub fn run(definition: &Definition, input: &ReportInput<'_>) -> Result<ReportDat
         sections,
         left_out,
     })
+}
+
+/// Whether the model has the entity, or `Entity.Attribute`.
+fn is_declared(model: &Model, need: &str) -> bool {
+    let (entity, attribute) = need.split_once('.').map_or((need, None), |(entity, name)| (entity, Some(name)));
+    model.entity(entity).is_some_and(|entity| attribute.is_none_or(|name| entity.attribute(name).is_some()))
 }
 
 fn header(definition: &Definition, input: &ReportInput<'_>) -> Header {

@@ -71,7 +71,7 @@ pub struct SectionData {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
     pub title: String,
-    /// The entities that the model does not declare.
+    /// The entities and attributes that the model does not declare.
     pub missing: Vec<String>,
 }
 

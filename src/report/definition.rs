@@ -11,7 +11,7 @@
 //! title = "Overdue"
 //! sql = "SELECT COUNT(*) AS value FROM expiries WHERE state = 'overdue'"
 //! format = "integer"
-//! needs = ["Device"]                # left out, and said so, where the model has no such entity
+//! needs = ["Device.CalibrationDue"] # left out, and said so, where the model has no such entity or attribute
 //!
 //! [[section]]
 //! id = "overdue"                    # the anchor on the page and the name of the CSV file
@@ -75,7 +75,7 @@ pub struct Headline {
     /// Gives one row with the column `value`, and if wanted `note` (text) and `status` (a word for a badge).
     pub sql: String,
     pub format: Format,
-    /// Entities without which the figure means nothing.
+    /// What the model must declare, else the figure means nothing: `Entity` or `Entity.Attribute`.
     pub needs: Vec<String>,
 }
 
@@ -85,6 +85,7 @@ pub struct Section {
     pub id: String,
     pub title: String,
     pub intro: Option<String>,
+    /// As [`Headline::needs`].
     pub needs: Vec<String>,
     pub sql: String,
     pub order: Vec<OrderBy>,

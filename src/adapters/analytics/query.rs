@@ -56,10 +56,11 @@ impl<'r> Engine<'r> {
 
     /// The columns of the frames that the query names; the names of all frames where it names none of them.
     fn columns_of(&self, query: &str) -> String {
+        let words: Vec<&str> = query.split(|c: char| !(c.is_alphanumeric() || c == '_')).collect();
         let named: Vec<String> = self
             .schema
             .iter()
-            .filter(|(name, _)| query.contains(name.as_str()))
+            .filter(|(name, _)| words.contains(&name.as_str()))
             .map(|(name, columns)| format!("{name} ({})", columns.join(", ")))
             .collect();
         if named.is_empty() {
