@@ -120,6 +120,8 @@ pub struct Chart {
     pub y: Vec<String>,
     /// Long form: the column whose values name the series; `y` is then one column.
     pub series: Option<String>,
+    /// Series whose colour says something, by column, or by value in long form.
+    pub tones: BTreeMap<String, Tone>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -274,7 +276,8 @@ fn read_tones(reader: &Reader<'_>, faults: &mut Faults<'_>) -> BTreeMap<String, 
 fn read_format(reader: &mut Reader<'_>, faults: &mut Faults<'_>) -> Format {
     let Some(text) = reader.text("format", faults) else { return Format::default() };
     Format::parse(&text.value).unwrap_or_else(|| {
-        let words = ["text", "integer", "number", "number(2)", "percent", "percent(1)", "date", "days", "status"];
+        let words =
+            ["text", "integer", "number", "number(2)", "percent", "percent(1)", "date", "days", "due", "status"];
         let remedy = suggestion(&text.value, words.into_iter());
         faults.push("C206", text.span, format!("`{}` is not a format", text.value), remedy);
         Format::default()
@@ -287,6 +290,7 @@ fn read_chart(mut reader: Reader<'_>, faults: &mut Faults<'_>) -> Option<Chart> 
     let x = reader.required("x", faults);
     let y = reader.texts("y", faults);
     let series = reader.text("series", faults);
+    let tones = reader.table("tones", faults).map(|reader| read_tones(&reader, faults)).unwrap_or_default();
     let span = reader.span();
     reader.finish(faults);
     let kind_text = kind_text?;
@@ -308,13 +312,8 @@ fn read_chart(mut reader: Reader<'_>, faults: &mut Faults<'_>) -> Option<Chart> 
         let message = "the chart has both `series` and several columns in `y`";
         faults.push("C210", span, message, "name one column in `y`, or leave `series` out");
     }
-    Some(Chart {
-        kind: kind?,
-        title: title.map(|t| t.value),
-        x: x?.value,
-        y: values(y),
-        series: series.map(|s| s.value),
-    })
+    let (title, series) = (title.map(|text| text.value), series.map(|text| text.value));
+    Some(Chart { kind: kind?, title, x: x?.value, y: values(y), series, tones })
 }
 
 fn read_order(text: &Text, faults: &mut Faults<'_>) -> Option<OrderBy> {

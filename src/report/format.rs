@@ -20,6 +20,8 @@ pub enum Format {
     Date,
     /// A number of days: `1 day`, `12 days`, `-3 days`.
     Days,
+    /// A number of days until something is due: `380 days overdue`, `today`, `in 10 days`.
+    Due,
     /// A word shown as a badge.
     Status,
 }
@@ -62,7 +64,7 @@ impl Tone {
 }
 
 impl Format {
-    /// `text`, `integer`, `number`, `number(2)`, `percent`, `percent(0)`, `date`, `days`, `status`.
+    /// `text`, `integer`, `number`, `number(2)`, `percent`, `percent(0)`, `date`, `days`, `due`, `status`.
     pub fn parse(text: &str) -> Option<Format> {
         let (name, decimals) = match text.strip_suffix(')').and_then(|text| text.split_once('(')) {
             Some((name, digits)) => (name, Some(digits.parse::<usize>().ok().filter(|n| *n <= 10)?)),
@@ -75,6 +77,7 @@ impl Format {
             ("percent", decimals) => Some(Format::Percent(decimals.unwrap_or(1))),
             ("date", None) => Some(Format::Date),
             ("days", None) => Some(Format::Days),
+            ("due", None) => Some(Format::Due),
             ("status", None) => Some(Format::Status),
             _ => None,
         }
@@ -82,7 +85,7 @@ impl Format {
 
     /// True where figures are compared by eye and so belong on the right.
     pub fn is_numeric(self) -> bool {
-        matches!(self, Format::Integer | Format::Number(_) | Format::Percent(_) | Format::Days)
+        matches!(self, Format::Integer | Format::Number(_) | Format::Percent(_) | Format::Days | Format::Due)
     }
 
     /// The cell as a reader sees it; a cell whose kind does not fit the format is shown as it is.
@@ -90,8 +93,10 @@ impl Format {
         match (self, cell) {
             (_, Cell::Null) => NO_DATA.to_owned(),
             (_, Cell::Num(value)) if !value.is_finite() => NO_DATA.to_owned(),
-            (Format::Days, Cell::Int(1)) => "1 day".to_owned(),
-            (Format::Days, Cell::Int(days)) => format!("{} days", integer(*days)),
+            (Format::Days, Cell::Int(days)) => self::days(*days),
+            (Format::Due, Cell::Int(0)) => "today".to_owned(),
+            (Format::Due, Cell::Int(left)) if *left < 0 => format!("{} overdue", self::days(left.saturating_neg())),
+            (Format::Due, Cell::Int(left)) => format!("in {}", self::days(*left)),
             (Format::Percent(decimals), Cell::Int(_) | Cell::Num(_)) => {
                 format!("{} %", decimal(cell.number().unwrap_or(0.0) * 100.0, decimals))
             }
@@ -134,6 +139,10 @@ fn decimal(value: f64, decimals: usize) -> String {
         Some((whole, fraction)) => format!("{sign}{}.{fraction}", grouped(whole)),
         None => format!("{sign}{}", grouped(digits)),
     }
+}
+
+fn days(count: i64) -> String {
+    if count == 1 { "1 day".to_owned() } else { format!("{} days", integer(count)) }
 }
 
 fn integer(value: i64) -> String {
@@ -191,6 +200,8 @@ mod tests {
         );
         assert_eq!(Format::Integer.show(&Cell::Int(1234)), "1234");
         assert_eq!(Format::Days.show(&Cell::Int(-1)), "-1 days");
+        let due = [-380, -1, 0, 1, i64::MIN].map(|left| Format::Due.show(&Cell::Int(left)));
+        assert_eq!(due[..4], ["380 days overdue", "1 day overdue", "today", "in 1 day"]);
         assert_eq!(Format::Status.show(&Cell::Text("due_today".to_owned())), "due today");
     }
 }

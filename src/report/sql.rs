@@ -46,7 +46,7 @@ pub fn bind(sql: &str, as_of: NaiveDate) -> String {
     let mut at = 0;
     for parameter in parameters(sql).iter().filter(|parameter| parameter.name == PARAMETERS[0]) {
         bound.push_str(&sql[at..parameter.span.start]);
-        bound.push_str(&format!("DATE '{}'", as_of.format("%Y-%m-%d")));
+        bound.push_str(&format!("DATE('{}')", as_of.format("%Y-%m-%d")));
         at = parameter.span.end;
     }
     bound.push_str(&sql[at..]);
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn the_date_goes_in_for_the_parameter_only() {
-        assert_eq!(bind("a < :as_of AND b", day()), "a < DATE '2026-11-30' AND b");
+        assert_eq!(bind("a < :as_of AND b", day()), "a < DATE('2026-11-30') AND b");
         for same in ["x = ':as_of'", "\":as_of\"", "-- :as_of", "/* :as_of */ 1", "x::as_of", "'it''s :as_of'"] {
             assert_eq!(bind(same, day()), same);
         }

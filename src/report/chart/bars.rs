@@ -2,7 +2,7 @@
 
 use super::super::definition::ChartKind;
 use super::scale::Scale;
-use super::svg::{Anchor, FONT, PALETTE, Svg, text_width};
+use super::svg::{Anchor, FONT, Svg, text_width};
 use super::{Picture, WIDTH, shown};
 
 const UPRIGHT_HEIGHT: f64 = 200.0;
@@ -11,6 +11,9 @@ const GAP: f64 = 8.0;
 /// Most of the width that labels beside lying bars may take.
 const LABEL_WIDTH_MAX: f64 = 150.0;
 const TOP: f64 = 18.0;
+
+/// Fill and text colour of each series.
+type Colours = [(&'static str, &'static str)];
 
 /// One rectangle before it has a direction: where along the categories, and from which value to which.
 struct Mark {
@@ -31,7 +34,7 @@ pub fn draw(svg: &mut Svg, picture: &Picture) {
         upright(svg, picture, &marks, &scale);
     }
     let names: Vec<&str> = picture.series.iter().map(|series| series.name.as_str()).collect();
-    svg.legend(&names);
+    svg.legend(&names, &picture.colours());
 }
 
 /// Many or long labels are readable only beside lying bars.
@@ -76,11 +79,12 @@ fn upright(svg: &mut Svg, picture: &Picture, marks: &[Mark], scale: &Scale) {
     }
     let bar = (room - GAP).min(64.0).max(room * 0.6);
     let start = |category: usize| left + room * category as f64 + (room - bar) / 2.0;
+    let colours = picture.colours();
     for mark in marks {
         let (top, bottom) = (y(mark.from.max(mark.to)), y(mark.from.min(mark.to)));
         let x = start(mark.category) + bar * mark.lane.0;
         let rect = [x, top, bar * mark.lane.1, bottom - top];
-        bar_with_figure(svg, picture, mark, rect, (rect[2], rect[3]));
+        bar_with_figure(svg, picture, mark, rect, &colours);
     }
     svg.rule([left, y(0.0), WIDTH, y(0.0)], true);
     for (category, label) in picture.categories.iter().enumerate() {
@@ -110,10 +114,11 @@ fn lying(svg: &mut Svg, picture: &Picture, marks: &[Mark], scale: &Scale) {
         svg.rule([x(tick), 0.0, x(tick), bottom], false);
         svg.faint((x(tick), bottom + 14.0), Anchor::Middle, &tick_label(picture, tick));
     }
+    let colours = picture.colours();
     for mark in marks {
         let (from, to) = (x(mark.from.min(mark.to)), x(mark.from.max(mark.to)));
         let rect = [from, y(mark.category) + bar * mark.lane.0, to - from, bar * mark.lane.1];
-        bar_with_figure(svg, picture, mark, rect, (rect[2], rect[3]));
+        bar_with_figure(svg, picture, mark, rect, &colours);
     }
     svg.rule([x(0.0), 0.0, x(0.0), bottom], true);
     for (category, label) in picture.categories.iter().enumerate() {
@@ -129,10 +134,11 @@ fn lying(svg: &mut Svg, picture: &Picture, marks: &[Mark], scale: &Scale) {
 }
 
 /// A bar, and its figure on it where several are stacked and there is room.
-fn bar_with_figure(svg: &mut Svg, picture: &Picture, mark: &Mark, rect: [f64; 4], (width, height): (f64, f64)) {
+fn bar_with_figure(svg: &mut Svg, picture: &Picture, mark: &Mark, rect: [f64; 4], colours: &Colours) {
+    let [.., width, height] = rect;
     let series = &picture.series[mark.series];
     let value = shown(series.format, series.values[mark.category]);
-    let (fill, ink) = PALETTE[mark.series % PALETTE.len()];
+    let (fill, ink) = colours[mark.series];
     let tooltip = match picture.series.len() {
         1 => format!("{}: {value}", picture.categories[mark.category]),
         _ => format!("{}, {}: {value}", picture.categories[mark.category], series.name),

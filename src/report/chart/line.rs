@@ -2,7 +2,7 @@
 
 use super::bars::{tick_label, tick_width};
 use super::scale::Scale;
-use super::svg::{Anchor, FONT, PALETTE, Svg, text_width};
+use super::svg::{Anchor, FONT, Svg, text_width};
 use super::{Picture, WIDTH, shown};
 
 const HEIGHT: f64 = 200.0;
@@ -28,8 +28,9 @@ pub fn draw(svg: &mut Svg, picture: &Picture) {
         svg.faint((left - 6.0, y(tick) + FONT * 0.35), Anchor::End, &tick_label(picture, tick));
     }
     svg.rule([left, y(0.0), WIDTH, y(0.0)], true);
+    let colours = picture.colours();
     for (at, series) in picture.series.iter().enumerate() {
-        let (colour, _) = PALETTE[at % PALETTE.len()];
+        let (colour, _) = colours[at];
         let points: Vec<Option<(f64, f64)>> =
             series.values.iter().enumerate().map(|(at, value)| value.map(|value| (x(at), y(value)))).collect();
         for run in points.split(Option::is_none).filter(|run| run.len() > 1) {
@@ -50,7 +51,7 @@ pub fn draw(svg: &mut Svg, picture: &Picture) {
     }
     labels(svg, picture, x);
     let names: Vec<&str> = picture.series.iter().map(|series| series.name.as_str()).collect();
-    svg.legend(&names);
+    svg.legend(&names, &colours);
 }
 
 /// Under the axis, as many as can be read: every one, or every second, third, …; slanted where they are long.

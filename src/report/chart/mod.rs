@@ -13,8 +13,8 @@ mod svg;
 
 use super::dataset::{Cell, Table};
 use super::definition::{Chart, ChartKind, Column};
-use super::format::{Format, short};
-use svg::Svg;
+use super::format::{Format, Tone, short};
+use svg::{PALETTE, Svg};
 
 /// Width of every picture, in user units that are CSS pixels at full size.
 const WIDTH: f64 = 420.0;
@@ -38,6 +38,8 @@ pub struct Series {
     pub name: String,
     pub values: Vec<Option<f64>>,
     pub format: Format,
+    /// What its colour says, if anything.
+    pub tone: Option<Tone>,
 }
 
 impl Picture {
@@ -62,12 +64,13 @@ impl Picture {
                         name: column(name).map_or_else(|| name.clone(), |column| column.title.clone()),
                         values: table.rows.iter().map(|row| row[y].number()).collect(),
                         format: format(name),
+                        tone: chart.tones.get(name).copied(),
                     });
                 }
             }
             Some(series) => {
                 let name = chart.y.first().cloned().unwrap_or_default();
-                picture.fill_long(table, x, x_format, at(&name)?, at(series)?, format(&name));
+                picture.fill_long(chart, table, (x, x_format), at(series)?, (at(&name)?, format(&name)));
             }
         }
         picture.fold_series();
@@ -75,18 +78,23 @@ impl Picture {
     }
 
     /// Long form: one row a (category, series); both in the order of their first row.
-    fn fill_long(&mut self, table: &Table, x: usize, x_format: Format, y: usize, series: usize, format: Format) {
+    fn fill_long(&mut self, chart: &Chart, table: &Table, x: (usize, Format), series: usize, y: (usize, Format)) {
         let mut cells: Vec<(usize, usize, f64)> = Vec::new();
         for row in &table.rows {
-            let category = x_format.show(&row[x]);
+            let category = x.1.show(&row[x.0]);
             let name = Format::Status.show(&row[series]);
             let c = position(&mut self.categories, |known| *known == category, || category.clone());
             let s = position(
                 &mut self.series,
                 |known| known.name == name,
-                || Series { name: name.clone(), values: Vec::new(), format },
+                || Series {
+                    name: name.clone(),
+                    values: Vec::new(),
+                    format: y.1,
+                    tone: chart.tones.get(&Format::Text.show(&row[series])).copied(),
+                },
             );
-            if let Some(value) = row[y].number() {
+            if let Some(value) = row[y.0].number() {
                 cells.push((s, c, value));
             }
         }
@@ -109,7 +117,24 @@ impl Picture {
             .map(|c| rest.iter().filter_map(|one| one.values[c]).reduce(|a, b| a + b))
             .collect();
         let name = format!("Other ({} series)", rest.len());
-        self.series.push(Series { name, values, format: rest[0].format });
+        self.series.push(Series { name, values, format: rest[0].format, tone: Some(Tone::Neutral) });
+    }
+
+    /// Each series' colour and the colour of text on it: by tone where there is one, else the next that is free.
+    fn colours(&self) -> Vec<(&'static str, &'static str)> {
+        let of_tone = |tone: Tone| match tone {
+            Tone::Good => 2,
+            Tone::Warning => 1,
+            Tone::Bad => 5,
+            Tone::Neutral => 7,
+        };
+        let mut taken: Vec<usize> = self.series.iter().filter_map(|series| series.tone).map(of_tone).collect();
+        let mut next = || {
+            let free = (0..PALETTE.len()).find(|at| !taken.contains(at)).unwrap_or(taken.len() % PALETTE.len());
+            taken.push(free);
+            free
+        };
+        self.series.iter().map(|series| PALETTE[series.tone.map_or_else(&mut next, of_tone)]).collect()
     }
 
     fn is_empty(&self) -> bool {
@@ -156,7 +181,7 @@ fn shown(format: Format, value: Option<f64>) -> String {
     match (format, value) {
         (_, None) => format.show(&Cell::Null),
         (Format::Text | Format::Number(None), Some(value)) => short(value),
-        (Format::Days, Some(value)) => format.show(&Cell::Int(value as i64)),
+        (Format::Days | Format::Due, Some(value)) => format.show(&Cell::Int(value as i64)),
         (_, Some(value)) => format.show(&Cell::Num(value)),
     }
 }

@@ -115,19 +115,19 @@ impl Svg {
     }
 
     /// Names of the series under the picture, wrapped to its width; nothing for a single one.
-    pub fn legend(&mut self, names: &[&str]) {
+    pub fn legend(&mut self, names: &[&str], colours: &[(&'static str, &'static str)]) {
         if names.len() < 2 {
             return;
         }
         let (mut x, mut y) = (0.0, self.height + 18.0);
-        for (at, name) in names.iter().enumerate() {
+        for (name, (colour, _)) in names.iter().zip(colours) {
             let text = fit(name, WIDTH - 24.0);
             let width = 16.0 + text_width(&text) + 14.0;
             if x > 0.0 && x + width > WIDTH {
                 x = 0.0;
                 y += 18.0;
             }
-            self.rect([x, y - 10.0, 11.0, 11.0], PALETTE[at % PALETTE.len()].0, name);
+            self.rect([x, y - 10.0, 11.0, 11.0], colour, name);
             self.label((x + 16.0, y), Anchor::Start, &text);
             x += width;
         }
@@ -200,11 +200,11 @@ pub fn escape(text: &str) -> String {
 pub fn text_width(text: &str) -> f64 {
     text.chars()
         .map(|c| match c {
-            'i' | 'j' | 'l' | 't' | 'f' | 'r' | 'I' | '.' | ',' | ':' | '|' | ' ' | '\u{202f}' => 0.36,
-            'm' | 'w' | 'M' | 'W' | '%' | '@' => 0.92,
-            c if c.is_uppercase() => 0.72,
+            'i' | 'j' | 'l' | 't' | 'f' | 'r' | 'I' | '.' | ',' | ':' | '|' | ' ' | '\u{202f}' => 0.42,
+            'm' | 'w' | 'M' | 'W' | '%' | '@' => 0.98,
+            c if c.is_uppercase() => 0.74,
             '\u{1100}'..='\u{11ff}' | '\u{2e80}'..='\u{fffd}' | '\u{1f000}'.. => 1.05,
-            _ => 0.58,
+            _ => 0.63,
         })
         .sum::<f64>()
         * FONT

@@ -13,6 +13,7 @@ fn picture(kind: ChartKind, categories: &[&str], series: &[(&str, &[Option<f64>]
                 name: (*name).to_owned(),
                 values: values.to_vec(),
                 format: Format::Number(None),
+                tone: None,
             })
             .collect(),
     }
@@ -100,11 +101,13 @@ fn the_long_form_makes_series_of_a_column() {
         x: "p".to_owned(),
         y: vec!["n".to_owned()],
         series: Some("s".to_owned()),
+        tones: [("Done".to_owned(), Tone::Good)].into(),
     };
     let picture = Picture::of(&chart, "T", &[], &table).unwrap();
     assert_eq!(picture.categories, ["P1", "P2"]);
     assert_eq!(picture.series[0].values, [Some(2.0), None]);
     assert_eq!(picture.series[1].values, [Some(3.0), Some(1.0)]);
+    assert_eq!(picture.colours(), [PALETTE[0], PALETTE[2]]);
     chart.x = "q".to_owned();
     assert_eq!(Picture::of(&chart, "T", &[], &table), Err("q".to_owned()));
 }
@@ -112,8 +115,9 @@ fn the_long_form_makes_series_of_a_column() {
 #[test]
 fn more_series_than_colours_are_added_up() {
     let mut many = picture(ChartKind::StackedBar, &["A"], &[]);
-    many.series =
-        (0..12).map(|n| Series { name: format!("s{n}"), values: vec![Some(1.0)], format: Format::Integer }).collect();
+    many.series = (0..12)
+        .map(|n| Series { name: format!("s{n}"), values: vec![Some(1.0)], format: Format::Integer, tone: None })
+        .collect();
     many.fold_series();
     assert_eq!(many.series.len(), SERIES_MAX);
     assert_eq!(many.series[SERIES_MAX - 1].values, [Some(5.0)]);
@@ -136,7 +140,7 @@ proptest! {
                     values: (0..labels.len())
                         .map(|c| figures[(s * 50 + c) % 150].filter(|value| value.is_finite()))
                         .collect(),
-                    format: Format::Number(None),
+                    format: Format::Number(None), tone: None,
                 })
                 .collect(),
             categories: labels,
