@@ -18,6 +18,7 @@
 //!
 //! `:as_of` in a query is the date of the report.
 
+mod collect;
 mod column;
 mod frames;
 mod query;
@@ -31,6 +32,8 @@ use crate::report::dataset::{Cell, Table};
 use crate::report::definition::{Column, Definition, Headline, Section};
 use crate::report::input::ReportInput;
 use query::Engine;
+
+pub use collect::collect;
 
 /// Why a report could not be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -26,7 +26,7 @@ const PAGE: &str = include_str!("../../reports/page.html");
 const STYLE: &str = include_str!("../../reports/page.css");
 const TEMPLATE: &str = "page.html";
 /// A table with more columns than this stands below its chart, not beside it.
-const COLUMNS_BESIDE_CHART_MAX: usize = 8;
+const COLUMNS_BESIDE_CHART_MAX: usize = 7;
 
 /// Why a page or a file could not be written.
 #[derive(Debug, thiserror::Error)]

@@ -32,7 +32,7 @@ pub struct ReportInput<'m> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct SourceItem {
     pub key: TableKey,
-    /// `None`: no entity, or several; such an item is in `findings` and in no frame.
+    /// `None`: no entity, several, or a broken primary key; such an item is in `findings` and in no frame.
     pub entity: Option<String>,
     pub item: Item,
     /// The key variables by name, as texts.

@@ -2,8 +2,8 @@
 
 use super::super::definition::ChartKind;
 use super::scale::Scale;
-use super::svg::{Anchor, FONT, Svg, text_width};
-use super::{Picture, WIDTH, shown};
+use super::svg::{Anchor, Colour, FONT, Svg, text_width};
+use super::{Picture, Series, WIDTH, shown};
 
 const UPRIGHT_HEIGHT: f64 = 200.0;
 const BAR_HEIGHT: f64 = 20.0;
@@ -11,9 +11,6 @@ const GAP: f64 = 8.0;
 /// Most of the width that labels beside lying bars may take.
 const LABEL_WIDTH_MAX: f64 = 150.0;
 const TOP: f64 = 18.0;
-
-/// Fill and text colour of each series.
-type Colours = [(&'static str, &'static str)];
 
 /// One rectangle before it has a direction: where along the categories, and from which value to which.
 struct Mark {
@@ -33,8 +30,12 @@ pub fn draw(svg: &mut Svg, picture: &Picture) {
     } else {
         upright(svg, picture, &marks, &scale);
     }
-    let names: Vec<&str> = picture.series.iter().map(|series| series.name.as_str()).collect();
-    svg.legend(&names, &picture.colours());
+    // A series without any bar has nothing to explain.
+    let is_seen = |series: &&(&Series, Colour)| series.0.values.iter().flatten().any(|value| *value != 0.0);
+    let series: Vec<(&Series, Colour)> = picture.series.iter().zip(picture.colours()).collect();
+    let seen: Vec<(&str, Colour)> =
+        series.iter().filter(is_seen).map(|(series, colour)| (series.name.as_str(), *colour)).collect();
+    svg.legend(&seen);
 }
 
 /// Many or long labels are readable only beside lying bars.
@@ -134,7 +135,7 @@ fn lying(svg: &mut Svg, picture: &Picture, marks: &[Mark], scale: &Scale) {
 }
 
 /// A bar, and its figure on it where several are stacked and there is room.
-fn bar_with_figure(svg: &mut Svg, picture: &Picture, mark: &Mark, rect: [f64; 4], colours: &Colours) {
+fn bar_with_figure(svg: &mut Svg, picture: &Picture, mark: &Mark, rect: [f64; 4], colours: &[Colour]) {
     let [.., width, height] = rect;
     let series = &picture.series[mark.series];
     let value = shown(series.format, series.values[mark.category]);

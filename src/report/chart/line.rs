@@ -50,8 +50,8 @@ pub fn draw(svg: &mut Svg, picture: &Picture) {
         }
     }
     labels(svg, picture, x);
-    let names: Vec<&str> = picture.series.iter().map(|series| series.name.as_str()).collect();
-    svg.legend(&names, &colours);
+    let names = picture.series.iter().map(|series| series.name.as_str());
+    svg.legend(&names.zip(colours).collect::<Vec<_>>());
 }
 
 /// Under the axis, as many as can be read: every one, or every second, third, …; slanted where they are long.

@@ -14,7 +14,7 @@ mod svg;
 use super::dataset::{Cell, Table};
 use super::definition::{Chart, ChartKind, Column};
 use super::format::{Format, Tone, short};
-use svg::{PALETTE, Svg};
+use svg::{Colour, PALETTE, Svg};
 
 /// Width of every picture, in user units that are CSS pixels at full size.
 const WIDTH: f64 = 420.0;
@@ -121,7 +121,7 @@ impl Picture {
     }
 
     /// Each series' colour and the colour of text on it: by tone where there is one, else the next that is free.
-    fn colours(&self) -> Vec<(&'static str, &'static str)> {
+    fn colours(&self) -> Vec<Colour> {
         let of_tone = |tone: Tone| match tone {
             Tone::Good => 2,
             Tone::Warning => 1,

@@ -5,8 +5,11 @@ use std::fmt::Write as _;
 use super::super::dataset::Cell;
 use super::WIDTH;
 
+/// A fill, and the colour of text on it.
+pub type Colour = (&'static str, &'static str);
+
 /// Okabe and Ito's palette, which people with any of the usual colour blindnesses tell apart; with the colour of text on it.
-pub const PALETTE: [(&str, &str); 8] = [
+pub const PALETTE: [Colour; 8] = [
     ("#0072b2", "#ffffff"),
     ("#e69f00", "#000000"),
     ("#009e73", "#ffffff"),
@@ -115,12 +118,12 @@ impl Svg {
     }
 
     /// Names of the series under the picture, wrapped to its width; nothing for a single one.
-    pub fn legend(&mut self, names: &[&str], colours: &[(&'static str, &'static str)]) {
-        if names.len() < 2 {
+    pub fn legend(&mut self, series: &[(&str, Colour)]) {
+        if series.len() < 2 {
             return;
         }
         let (mut x, mut y) = (0.0, self.height + 18.0);
-        for (name, (colour, _)) in names.iter().zip(colours) {
+        for (name, (colour, _)) in series {
             let text = fit(name, WIDTH - 24.0);
             let width = 16.0 + text_width(&text) + 14.0;
             if x > 0.0 && x + width > WIDTH {
