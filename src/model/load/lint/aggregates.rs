@@ -1,7 +1,7 @@
 //! Aggregates: what they group, count and sum, and that a group has exactly one place.
 
 use super::templates::{self, Use, key_variables};
-use super::{Lint, entities, rules, suggest};
+use super::{Lint, entities, rules};
 use crate::model::spec::{Aggregate, Entity};
 use crate::model::template::Template;
 use crate::model::value::Kind;
@@ -38,15 +38,7 @@ fn check_group<'m>(lint: &mut Lint<'m, '_, '_>, aggregate: &Aggregate, entity: &
             Some(attribute) => {
                 lint.demand_kind(entity, attribute, &[Kind::S, Kind::N, Kind::Bool], span, "a group");
             }
-            None if lint.is_whole(entity) && !key_variables(entity).contains(name.as_str()) => {
-                let known: Vec<&str> = key_variables(entity)
-                    .into_iter()
-                    .chain(entity.attributes.iter().map(|a| a.name.as_str()))
-                    .collect();
-                let message = format!("`{name}` is neither an attribute nor a key variable of `{}`", entity.name);
-                lint.fault(&rules::UNKNOWN_ATTRIBUTE, span, message, suggest::remedy(name, known.iter().copied()));
-            }
-            None => {}
+            None => lint.demand_name(entity, name, span),
         }
     }
 }
@@ -76,7 +68,7 @@ fn check_measures<'m>(lint: &mut Lint<'m, '_, '_>, aggregate: &Aggregate, entity
                 let message = format!("`{name}` has no `one_of`, so its counts have no declared set");
                 lint.fault(&rules::NO_BUCKETS, span, message, "declare `one_of` for it, or `buckets` here");
             }
-            for bucket in &aggregate.buckets {
+            for bucket in aggregate.buckets.iter().filter(|bucket| *bucket != OTHER) {
                 let path = ["aggregate", &aggregate.name, "buckets"];
                 lint.check_value(&path, bucket, entity, attribute, &rules::NEVER_TRUE);
             }
@@ -112,7 +104,8 @@ fn check_key<'m>(lint: &mut Lint<'m, '_, '_>, aggregate: &'m Aggregate, entity: 
     }
     for name in &aggregate.group_by {
         let in_key = keys.iter().any(|(_, template)| template.variables().any(|variable| variable.name == *name));
-        if !in_key {
+        let known = entity.attribute(name).is_some() || key_variables(entity).contains(name.as_str());
+        if known && !in_key {
             let span = lint.sink.within(&["aggregate", &aggregate.name, "group_by"], name);
             let message = format!("groups by `{name}` would share one item: it is not in the key");
             lint.fault(

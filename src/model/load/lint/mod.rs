@@ -14,6 +14,7 @@ mod templates;
 
 use std::ops::Range;
 
+use self::templates::key_variables;
 use super::reader::Sink;
 use super::rules::{self, FaultRule};
 use super::suggest;
@@ -63,6 +64,11 @@ impl<'m> Lint<'m, '_, '_> {
         !self.sink.is_broken(&["entity", &entity.name])
     }
 
+    /// True if the entity's indexes were read too: a variable may stand in an index key only.
+    fn knows_variables(&self, entity: &Entity) -> bool {
+        self.is_whole(entity) && !self.sink.is_broken(&["entity", &entity.name, "index"])
+    }
+
     /// False where the attribute's type could not be read: then nothing is said about it.
     fn knows_type(&self, entity: &Entity, attribute: &Attribute) -> bool {
         !self.sink.is_broken(&["entity", &entity.name, "attribute", &attribute.name])
@@ -77,6 +83,17 @@ impl<'m> Lint<'m, '_, '_> {
             self.fault(&rules::UNKNOWN_ATTRIBUTE, span, message, remedy);
         }
         attribute
+    }
+
+    /// A fault at `span` if the name is neither an attribute nor a key variable of the entity.
+    fn demand_name(&mut self, entity: &Entity, name: &str, span: Range<usize>) {
+        let variables = key_variables(entity);
+        if entity.attribute(name).is_some() || variables.contains(name) || !self.knows_variables(entity) {
+            return;
+        }
+        let known: Vec<&str> = variables.into_iter().chain(entity.attributes.iter().map(|a| a.name.as_str())).collect();
+        let message = format!("`{name}` is neither an attribute nor a key variable of `{}`", entity.name);
+        self.fault(&rules::UNKNOWN_ATTRIBUTE, span, message, suggest::remedy(name, known.iter().copied()));
     }
 
     /// A fault unless the attribute's type is one of `kinds`.
@@ -97,7 +114,7 @@ impl<'m> Lint<'m, '_, '_> {
                 let matched = entity.matches.iter().any(|other| other.attribute == condition.attribute);
                 if !matched {
                     let span = self.sink.key_span(&path);
-                    self.attribute_of(entity, &condition.attribute, span);
+                    self.demand_name(entity, &condition.attribute, span);
                 }
                 continue;
             };
@@ -114,7 +131,11 @@ impl<'m> Lint<'m, '_, '_> {
         if self.knows_type(entity, attribute) {
             let span = self.sink.within(path, value);
             let message = format!("`{}` is never `{value}`: {why}", attribute.name);
-            self.fault(never, span, message, suggest::remedy(value, attribute.one_of.iter().map(String::as_str)));
+            let remedy = match attribute.one_of.is_empty() {
+                true => "use a value that the attribute can have".to_owned(),
+                false => suggest::remedy(value, attribute.one_of.iter().map(String::as_str)),
+            };
+            self.fault(never, span, message, remedy);
         }
     }
 }
