@@ -48,6 +48,7 @@ pub const CODES: &[(&str, &str)] = &[
     ("C208", "the query orders or cuts its own rows, so that ties would come out differently in each run"),
     ("C209", "the query uses a parameter that is not known"),
     ("C210", "a chart's columns do not fit its kind"),
+    ("C211", "the query is not a SELECT"),
 ];
 
 /// Rows on the page where the definition does not say.
@@ -196,7 +197,7 @@ fn read_version(root: &mut Reader<'_>, faults: &mut Faults<'_>) {
 fn read_headline(mut reader: Reader<'_>, faults: &mut Faults<'_>) -> Headline {
     let title = reader.required("title", faults);
     let sql = reader.required("sql", faults);
-    check_parameters(sql.as_ref(), faults);
+    check_query(sql.as_ref(), faults);
     let format = read_format(&mut reader, faults);
     let needs = values(reader.texts("needs", faults));
     reader.finish(faults);
@@ -212,7 +213,7 @@ fn read_section(mut reader: Reader<'_>, ids: &mut BTreeSet<String>, faults: &mut
     let intro = reader.text("intro", faults);
     let needs = values(reader.texts("needs", faults));
     let sql = reader.required("sql", faults);
-    check_parameters(sql.as_ref(), faults);
+    check_query(sql.as_ref(), faults);
     if let Some(sql) = &sql {
         check_order(sql, faults);
     }
@@ -344,8 +345,13 @@ fn check_id(id: &Text, ids: &mut BTreeSet<String>, faults: &mut Faults<'_>) {
     }
 }
 
-fn check_parameters(sql: Option<&Text>, faults: &mut Faults<'_>) {
-    let Some(sql) = sql else { return };
+fn check_query(sql: Option<&Text>, faults: &mut Faults<'_>) {
+    let Some(sql) = sql.filter(|sql| !sql.value.trim().is_empty()) else { return };
+    let first = sql::first_word(&sql.value);
+    if !["SELECT", "WITH"].iter().any(|word| first.eq_ignore_ascii_case(word)) {
+        let message = format!("the query begins with `{first}`; a report only reads");
+        faults.push("C211", sql.span.clone(), message, "begin it with SELECT, or with WITH");
+    }
     for parameter in sql::parameters(&sql.value) {
         if !sql::PARAMETERS.contains(&parameter.name.as_str()) {
             let message = format!("the query uses `:{}`, which is not known", parameter.name);
@@ -405,7 +411,7 @@ limit = 10
 
     #[test]
     fn each_code_has_a_place() {
-        let cases: [(&str, &str, &str); 10] = [
+        let cases: [(&str, &str, &str); 11] = [
             ("C201", "version = 1", "version = "),
             ("C202", "version = 1", "version = 2"),
             ("C203", "limit = 10", "limits = 10"),
@@ -416,6 +422,7 @@ limit = 10
             ("C208", ":as_of\"", ":as_of ORDER BY x\""),
             ("C209", ":as_of", ":as_off"),
             ("C210", "y = [\"n\"]", "y = []"),
+            ("C211", "SELECT x, n FROM t WHERE", "DELETE FROM t WHERE"),
         ];
         for ((code, good, bad), (listed, _)) in cases.iter().zip(CODES) {
             assert_eq!(code, listed);

@@ -81,6 +81,13 @@ pub fn outer_word<'w>(sql: &str, words: &[&'w str]) -> Option<(&'w str, usize)> 
     None
 }
 
+/// The first word that is not in a comment; empty where the text begins with something else.
+pub fn first_word(sql: &str) -> &str {
+    let code = code_ranges(sql).into_iter().map(|range| sql[range].trim_start()).find(|text| !text.is_empty());
+    let text = code.unwrap_or_default();
+    text.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default()
+}
+
 /// The stretches of the text that are neither literal, quoted name nor comment, in order.
 fn code_ranges(sql: &str) -> Vec<Range<usize>> {
     let mut ranges = Vec::new();
@@ -136,12 +143,21 @@ mod tests {
         assert_eq!(outer("SELECT 'order', \"limit\", my_order FROM b -- limit"), None);
     }
 
+    #[test]
+    fn the_first_word_is_behind_comments() {
+        assert_eq!(first_word("-- what\n /* and */ Select 1"), "Select");
+        assert_eq!(first_word("WITH a AS (SELECT 1)"), "WITH");
+        assert_eq!(first_word("(SELECT 1)"), "");
+        assert_eq!(first_word(""), "");
+    }
+
     proptest! {
         #[test]
         fn any_text_is_read_without_panic(sql in ".*") {
             let bound = bind(&sql, day());
             prop_assert!(parameters(&bound).iter().all(|parameter| parameter.name != "as_of"));
             outer_word(&sql, &["order"]);
+            first_word(&sql);
         }
     }
 }
