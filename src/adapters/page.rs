@@ -25,8 +25,8 @@ pub use csv::{Encoding, csv};
 const PAGE: &str = include_str!("../../reports/page.html");
 const STYLE: &str = include_str!("../../reports/page.css");
 const TEMPLATE: &str = "page.html";
-/// A table with more columns than this stands below its chart, not beside it.
-const COLUMNS_BESIDE_CHART_MAX: usize = 7;
+/// Room that a table's columns may take beside a chart: 1 for figures, 2 for words. A wider one stands below it.
+const ROOM_BESIDE_CHART: usize = 9;
 
 /// Why a page or a file could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -131,7 +131,7 @@ fn section(data: &ReportData, one: &SectionData) -> Value {
         empty => one.empty.as_str(),
         count => total,
         cut,
-        beside => chart.is_some() && one.columns.len() <= COLUMNS_BESIDE_CHART_MAX,
+        beside => chart.is_some() && room(&one.columns) <= ROOM_BESIDE_CHART,
         // Our own writer has escaped every text in it.
         chart => chart.map(|picture| Value::from_safe_string(chart::svg(picture, &one.id))),
         columns => list(&one.columns, |column| {
@@ -139,6 +139,10 @@ fn section(data: &ReportData, one: &SectionData) -> Value {
         }),
         rows => list(rows, |row| list(one.shown(row), |(column, cell)| shown(column, cell))),
     }
+}
+
+fn room(columns: &[Column]) -> usize {
+    columns.iter().map(|column| if column.format.is_numeric() { 1 } else { 2 }).sum()
 }
 
 fn shown(column: &Column, cell: &Cell) -> Value {

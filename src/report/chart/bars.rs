@@ -111,9 +111,13 @@ fn lying(svg: &mut Svg, picture: &Picture, marks: &[Mark], scale: &Scale) {
     let bar = if lanes == 1 { BAR_HEIGHT } else { 15.0 * lanes as f64 };
     let y = |category: usize| 4.0 + (bar + GAP) * category as f64;
     let bottom = y(picture.categories.len());
-    for tick in scale.ticks() {
+    let between = x(scale.low + scale.step) - x(scale.low);
+    let every = ((tick_width(picture, scale) + 6.0) / between.max(1.0)).ceil().max(1.0) as usize;
+    for (at, tick) in scale.ticks().enumerate() {
         svg.rule([x(tick), 0.0, x(tick), bottom], false);
-        svg.faint((x(tick), bottom + 14.0), Anchor::Middle, &tick_label(picture, tick));
+        if at.is_multiple_of(every) {
+            svg.faint((x(tick), bottom + 14.0), Anchor::Middle, &tick_label(picture, tick));
+        }
     }
     let colours = picture.colours();
     for mark in marks {
@@ -179,6 +183,10 @@ fn ends(picture: &Picture) -> Vec<(usize, f64, f64, String)> {
 
 pub fn tick_label(picture: &Picture, tick: f64) -> String {
     match picture.series[0].format {
+        // Ticks are round: decimals would only take room.
+        super::Format::Percent(_) if (tick * 100.0).round() == tick * 100.0 => {
+            shown(super::Format::Percent(0), Some(tick))
+        }
         format @ super::Format::Percent(_) => shown(format, Some(tick)),
         _ => super::short(tick),
     }
