@@ -54,6 +54,8 @@ pub const CODES: &[(&str, &str)] = &[
 /// Rows on the page where the definition does not say.
 pub const LIMIT_DEFAULT: usize = 50;
 const LIMIT_MAX: usize = 10_000;
+/// Formats as remedies list them.
+const FORMATS: [&str; 9] = ["text", "integer", "number", "number(2)", "percent", "date", "days", "due", "status"];
 const ID_LENGTH_MAX: usize = 60;
 
 /// A whole report definition.
@@ -277,9 +279,7 @@ fn read_tones(reader: &Reader<'_>, faults: &mut Faults<'_>) -> BTreeMap<String, 
 fn read_format(reader: &mut Reader<'_>, faults: &mut Faults<'_>) -> Format {
     let Some(text) = reader.text("format", faults) else { return Format::default() };
     Format::parse(&text.value).unwrap_or_else(|| {
-        let words =
-            ["text", "integer", "number", "number(2)", "percent", "percent(1)", "date", "days", "due", "status"];
-        let remedy = suggestion(&text.value, words.into_iter());
+        let remedy = suggestion(&text.value, FORMATS.into_iter());
         faults.push("C206", text.span, format!("`{}` is not a format", text.value), remedy);
         Format::default()
     })
@@ -432,6 +432,18 @@ limit = 10
             assert_eq!(faults.iter().map(|fault| fault.code).collect::<Vec<_>>(), [*code], "{faults:?}");
             assert!(faults[0].position.line > 1 && !faults[0].remedy.is_empty(), "{}", faults[0]);
         }
+    }
+
+    #[test]
+    fn the_reference_names_every_code_format_tone_and_chart() {
+        let reference = include_str!("../../reports/README.md");
+        let codes = CODES.iter().map(|(code, _)| format!("| {code} |"));
+        let tones = Tone::ALL.map(|tone| format!("`{}`", tone.name()));
+        let charts = ChartKind::ALL.map(|kind| format!("`{}`", kind.name()));
+        for word in codes.chain(tones).chain(charts).chain(FORMATS.map(|format| format!("`{format}`"))) {
+            assert!(reference.contains(&word), "{word}");
+        }
+        assert!(FORMATS.iter().all(|format| Format::parse(format).is_some()));
     }
 
     #[test]

@@ -130,6 +130,22 @@ fn the_skills_report_has_the_right_answers() {
     assert_eq!(shown(&data, "stale"), [""; 0]);
 }
 
+#[test]
+fn the_published_index_sample_has_its_distribution() {
+    let items = lines(include_str!("../../models/skills.index-sample.jsonl"));
+    let data = report(&model("skills"), "skills", items, "2025-12-20");
+    assert_eq!(
+        shown(&data, "distribution"),
+        [
+            "Backend|Go|0|0|0|1|0|1",
+            "Cloud|AWS|0|0|0|1|0|1",
+            "DevOps|Docker|1|0|0|0|0|1",
+            "Frontend|TypeScript|0|0|1|1|0|2",
+            "Programming|Python|1|1|1|2|0|5",
+        ]
+    );
+}
+
 fn user_skill(user: &str, skill: &str, level: &str, last_used: &str) -> String {
     let id = skill.to_lowercase();
     format!(
@@ -280,6 +296,18 @@ fn a_report_of_another_model_says_what_is_not_in_it() {
     let left_out = data.left_out.iter().find(|one| one.title == "Overdue work orders").unwrap();
     assert_eq!(left_out.missing, ["WorkOrder.ScheduledDate"]);
     assert!(html(&data).unwrap().contains("Not in this report"));
+}
+
+#[test]
+fn the_reports_that_a_shipped_model_names_fit_it() {
+    for name in ["quality", "inspection", "skills"] {
+        let model = model(name);
+        assert!(!model.reports.names.is_empty());
+        for report_name in model.reports.names.clone() {
+            let data = report(&model, &report_name, sample(name), AS_OF);
+            assert_eq!(data.left_out, [], "{name}: {report_name}");
+        }
+    }
 }
 
 #[test]

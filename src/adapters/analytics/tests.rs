@@ -257,7 +257,7 @@ fn errors_name_report_section_query_and_columns() {
         assert!(unknown.contains(part), "{part}: {unknown}");
     }
     assert!(fail("SELECT 1 FROM Devices_", "").contains("aggregates"));
-    assert!(fail("SELEC", "").contains("section `s`"));
+    assert!(fail("SELECT device FROM", "").contains("section `s`"));
     let missing = fail("SELECT device FROM Device", "columns = [{ name = \"serial\" }]");
     assert!(missing.contains("`serial` is not a column of the query, which gives device"), "{missing}");
     let chart = fail("SELECT device FROM Device", "chart = { kind = \"bar\", x = \"device\", y = [\"n\"] }");

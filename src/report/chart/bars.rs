@@ -6,6 +6,7 @@ use super::svg::{Anchor, Colour, FONT, Svg, text_width};
 use super::{Picture, Series, WIDTH, shown};
 
 const UPRIGHT_HEIGHT: f64 = 200.0;
+const BAR_WIDTH_MAX: f64 = 64.0;
 const BAR_HEIGHT: f64 = 20.0;
 const GAP: f64 = 8.0;
 /// Most of the width that labels beside lying bars may take.
@@ -78,7 +79,8 @@ fn upright(svg: &mut Svg, picture: &Picture, marks: &[Mark], scale: &Scale) {
         svg.rule([left, y(tick), WIDTH, y(tick)], false);
         svg.faint((left - 6.0, y(tick) + FONT * 0.35), Anchor::End, &tick_label(picture, tick));
     }
-    let bar = (room - GAP).min(64.0).max(room * 0.6);
+    let lanes = if picture.kind == ChartKind::StackedBar { 1 } else { picture.series.len() };
+    let bar = (room - GAP).min(BAR_WIDTH_MAX.max(28.0 * lanes as f64)).max(4.0);
     let start = |category: usize| left + room * category as f64 + (room - bar) / 2.0;
     let colours = picture.colours();
     for mark in marks {
