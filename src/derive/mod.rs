@@ -21,6 +21,7 @@ use crate::model::value::Item;
 pub mod decode;
 pub mod findings;
 pub mod fold;
+pub mod identity;
 pub mod rules;
 
 mod counts;

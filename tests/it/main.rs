@@ -2,5 +2,6 @@
 
 mod embedded;
 mod lost_answer;
+mod report;
 mod store;
 mod stream;
