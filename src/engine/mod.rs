@@ -7,5 +7,7 @@ pub mod ports;
 pub mod reconcile;
 pub mod shards;
 pub mod sweep;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod verify;
 pub mod worker;
