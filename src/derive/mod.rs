@@ -39,6 +39,7 @@ mod testing;
 mod tests;
 
 pub use fold::Fold;
+pub use own::expiry_partition;
 
 use findings::{Details, Findings};
 use recognise::Recognised;

@@ -95,7 +95,7 @@ fn expiry_row(scope: &Scope<'_>, source: &TableKey, expiry: &Expiry, findings: &
     let (date, due) = (plain(value), due(scope, expiry, value, findings)?);
     let due = due.to_rfc3339_opts(SecondsFormat::AutoSi, true);
     let what = format!("expiry {}", expiry.name);
-    let partition = format!("{}#EXPIRY#{}", scope.model.prefix, own::name_part(Some(&expiry.name)));
+    let partition = own::expiry_partition(scope.model, &expiry.name);
     let key = match own::key(scope.model, partition, Some(format!("{due}#{}", source.digest()))) {
         Ok(key) => key,
         Err(fault) => {

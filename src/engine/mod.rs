@@ -1,5 +1,6 @@
 //! Floor 2: ports, and what runs over them.
 
+pub mod alerts;
 pub mod batch;
 pub mod checkpoint;
 pub mod commit;
