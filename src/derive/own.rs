@@ -58,12 +58,6 @@ pub fn source(model: &Model, key: &TableKey) -> Value {
     Value::M(key.to_item(&model.table.key_names()).0)
 }
 
-/// The partition of an expiry's rows; their sort keys begin with the instant at which they fall due. In a table without a sort
-/// key the partition only begins so.
-pub fn expiry_partition(model: &Model, expiry: &str) -> String {
-    format!("{}#EXPIRY#{}", model.prefix, name_part(Some(expiry)))
-}
-
 /// A name as one part of a key: as it is, or a digest where it is very long; `-` for none.
 pub fn name_part(name: Option<&str>) -> String {
     match name {
