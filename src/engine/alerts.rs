@@ -190,7 +190,12 @@ impl Entry {
 
 /// What follows from an entry's standing for what was told before: the alert as it should be, and what to tell now. `None` where
 /// nothing changes.
-pub fn tell(before: Option<&Alert>, entry: &Entry, standing: Standing, leads: &[u32]) -> Option<(Alert, Option<Notification>)> {
+pub fn tell(
+    before: Option<&Alert>,
+    entry: &Entry,
+    standing: Standing,
+    leads: &[u32],
+) -> Option<(Alert, Option<Notification>)> {
     let threshold = standing.threshold?;
     let reached = before.map(|alert| alert.reached);
     if reached.is_some_and(|reached| reached <= threshold) {

@@ -10,5 +10,8 @@ pub mod shards;
 pub mod sweep;
 #[cfg(test)]
 pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 pub mod verify;
+mod work;
 pub mod worker;
