@@ -34,7 +34,7 @@ mod scope;
 mod strings;
 
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 

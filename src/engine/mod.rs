@@ -4,6 +4,8 @@ pub mod alerts;
 pub mod batch;
 pub mod checkpoint;
 pub mod commit;
+pub mod outbox;
+mod patience;
 pub mod ports;
 pub mod reconcile;
 pub mod shards;
