@@ -1,7 +1,7 @@
 //! What the engine's tests share: a stream whose shards split, close, hide and lose records on demand, and time that moves only
 //! when nothing else can.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -153,6 +153,8 @@ pub struct FakeState {
     /// Errors for the next requests about this shard, or any shard.
     pub faults: VecDeque<(Option<String>, StreamError)>,
     pub describe_faults: VecDeque<StreamError>,
+    /// Records with content; others have a sequence number and a time only.
+    pub contents: BTreeMap<u64, RawRecord>,
 }
 
 impl FakeShard {
@@ -177,6 +179,7 @@ impl FakeStream {
             calls: Vec::new(),
             faults: VecDeque::new(),
             describe_faults: VecDeque::new(),
+            contents: BTreeMap::new(),
         };
         FakeStream { state: Arc::new(Mutex::new(state)), clock: clock.clone() }
     }
@@ -252,7 +255,7 @@ impl FakeStream {
         if parts[0] != state.arn {
             return Err(StreamError::NoShard);
         }
-        let page_size = state.page_size;
+        let (page_size, contents) = (state.page_size, &state.contents);
         let found = state.shard(shard)?;
         if index < found.trimmed {
             return Err(StreamError::Trimmed);
@@ -265,7 +268,8 @@ impl FakeStream {
         }
         let until = (index + page_size).min(found.records.len());
         let numbers = &found.records[index..until];
-        let records = numbers.iter().map(|number| record(*number, now)).collect();
+        let content = |number: &u64| contents.get(number).cloned().unwrap_or_else(|| record(*number, now));
+        let records = numbers.iter().map(content).collect();
         let at_end = until == found.records.len() && found.closed && (numbers.is_empty() || !found.late_end);
         let empty_pages = if numbers.is_empty() { 0 } else { found.empty_pages };
         Ok(RecordPage { records, next: if at_end { None } else { next(until, empty_pages) } })

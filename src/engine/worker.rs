@@ -15,6 +15,8 @@
 mod run;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod whole;
 
 use std::fmt;
 use std::future::Future;
