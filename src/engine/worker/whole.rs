@@ -153,7 +153,7 @@ fn any_step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(32))]
 
     /// At every moment the aggregates are what the ledger says, and at the end of the stream the ledger is what the items derive.
     #[test]
