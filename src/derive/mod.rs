@@ -35,7 +35,7 @@ mod scope;
 mod strings;
 
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 

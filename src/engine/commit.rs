@@ -4,7 +4,7 @@
 //! Whoever was pre-empted goes into the next round and is read and planned anew; nobody's action is ever dropped from a
 //! plan so that the rest may pass. That order matters: an item read BEFORE its ledger row may be older than the ledger.
 //!
-//! What the database refuses is isolated by halving and then given way to in stages ([`super::work::Stage`]), so that one
+//! What the database refuses is isolated by halving and then given way to in stages (`work::Stage`), so that one
 //! item can neither block the others nor leave a part of itself applied.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -18,7 +18,8 @@ use crate::model::value::Item;
 use crate::plan::delta::Delta;
 use crate::plan::ledger::{LedgerFault, LedgerRow};
 use crate::plan::outcome::{self, Outcome, Refusal};
-use crate::plan::pack::{Owner, Standing, TxPlan, pack};
+use crate::plan::pack::{Owner, TxPlan, pack};
+use crate::plan::standing::Standing;
 use crate::plan::write::{TableRef, Write};
 
 /// How long a commit tries.

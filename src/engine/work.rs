@@ -1,6 +1,6 @@
 //! One source item on its way through a commit: what is wished, what was found, how far it had to give way.
 //!
-//! Pure: it decides, and [`super::commit`] does the reading and writing.
+//! Pure: it decides, and `commit` does the reading and writing.
 
 use chrono::{DateTime, Utc};
 

@@ -4,6 +4,7 @@
 mod cases;
 mod faults;
 mod histories;
+mod shipped;
 
 use std::future::Future;
 use std::sync::Arc;
