@@ -105,6 +105,10 @@ impl ItemReader {
                 return Some(Err(self.fault(format!("byte {at} of `{before}` is not UTF-8; save the file as UTF-8"))));
             }
         };
+        if self.line == 1 && matches!(text.trim(), "{" | "[") {
+            // Each line of such a file would be a fault of its own; one that names the cause is worth more.
+            return Some(Err(self.fatal("the file spreads its JSON over several lines; bring it to one item a line, with `jq -c .` (`jq -c '.[]'` for an array)")));
+        }
         Some(decode::item(text).map_err(|message| self.fault(message)))
     }
 
@@ -281,6 +285,14 @@ mod tests {
         let latin1 = read(&b"{\"PK\":\"caf\xe9\"}\n{\"PK\":\"b\"}\n"[..]);
         assert!(matches!(&latin1[0], Err(fault) if fault.message.contains("byte 11")));
         assert_eq!(keys(&latin1), ["b"]);
+    }
+
+    #[test]
+    fn a_pretty_printed_file_is_one_fault_that_says_so() {
+        for text in ["{\n  \"PK\": \"a\"\n}\n", "[\n{\"PK\": \"a\"}\n]\n"] {
+            let results = read(text);
+            assert!(matches!(results.as_slice(), [Err(fault)] if fault.fatal && fault.message.contains("jq -c")));
+        }
     }
 
     #[test]
