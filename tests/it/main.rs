@@ -1,1 +1,3 @@
 //! The one integration-test binary: each further one would link everything again.
+
+mod house;
