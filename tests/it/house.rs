@@ -233,10 +233,8 @@ const NEVER: [(&str, &str); 4] = [
 ];
 
 /// In code outside tests: the program goes on, whatever its input.
-const NEVER_OUTSIDE_TESTS: [(&str, &str); 2] = [
-    (".unwrap()", "return the error, or `expect` with the reason why it cannot fail"),
-    ("panic!", "return an error"),
-];
+const NEVER_OUTSIDE_TESTS: [(&str, &str); 2] =
+    [(".unwrap()", "return the error, or `expect` with the reason why it cannot fail"), ("panic!", "return an error")];
 
 /// Anywhere, comments included. In two parts, or this file would be found.
 const NEVER_IN_TEXT: [&str; 4] =
