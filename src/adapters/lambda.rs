@@ -10,6 +10,10 @@
 
 mod answer;
 mod event;
+mod handler;
+mod settings;
 
 pub use answer::{Answer, ItemFailure, NothingDurable, Reporting};
 pub use event::{EventFault, StreamEvent};
+pub use handler::{Failure, InvocationError, handle};
+pub use settings::{SettingFault, Settings};
