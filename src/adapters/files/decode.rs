@@ -60,7 +60,7 @@ fn is_incremental_export(members: &Members) -> bool {
 }
 
 /// `Some((kind, content))` if the value is an object of one member that is named like one of DynamoDB's types.
-fn type_descriptor<'a>(value: &'a RawValue) -> Option<(Kind, &'a RawValue)> {
+fn type_descriptor(value: &RawValue) -> Option<(Kind, &RawValue)> {
     if !value.get().starts_with('{') {
         return None;
     }
