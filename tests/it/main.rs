@@ -1,3 +1,6 @@
 //! The one integration-test binary: each further one would link everything again.
 
+mod embedded;
 mod house;
+mod store;
+mod stream;
