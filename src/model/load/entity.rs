@@ -1,0 +1,199 @@
+//! `[entity.X]`: keys, indexes and attributes.
+
+use super::reader::{Field, Fields, Sink};
+use super::table::{check_attribute_name, check_own_name, checked_attribute_name, one_of};
+use super::{rules, suggest};
+use crate::model::spec::{Attribute, Condition, Entity, EntityIndex, Format, Table};
+use crate::model::template::Template;
+use crate::model::value::Kind;
+
+pub(super) fn read_all(sink: &mut Sink, root: &mut Fields<'_>, table: &Table) -> Vec<Entity> {
+    let remedy = "declare at least one, for example `[entity.User]`";
+    let Some(mut fields) = root.require(sink, "entity", remedy).and_then(|field| field.fields(sink)) else {
+        return Vec::new();
+    };
+    let entities = fields.take_all(sink);
+    if entities.is_empty() {
+        fields.missing(sink, "<name>", remedy);
+    }
+    entities.into_iter().map(|(name, field)| read_entity(sink, name, &field, table)).collect()
+}
+
+fn read_entity(sink: &mut Sink, name: String, field: &Field<'_>, table: &Table) -> Entity {
+    check_own_name(sink, &name, field.key.clone());
+    let mut entity = Entity {
+        name,
+        matches: Vec::new(),
+        partition: stand_in(),
+        sort: None,
+        indexes: Vec::new(),
+        attributes: Vec::new(),
+    };
+    let Some(mut fields) = field.fields(sink) else {
+        sink.mark_broken(&field.path);
+        return entity;
+    };
+    entity.matches = read_conditions(sink, &mut fields, "match");
+    match read_key(sink, &mut fields, table) {
+        Some((partition, sort)) => (entity.partition, entity.sort) = (partition, sort),
+        None => sink.mark_broken(&field.path),
+    }
+    entity.indexes = read_indexes(sink, &mut fields, table);
+    entity.attributes = read_attributes(sink, &mut fields);
+    fields.finish(sink);
+    entity
+}
+
+/// What stands for a template that could not be read.
+pub(super) fn stand_in() -> Template {
+    Template { source: String::new(), segments: Vec::new() }
+}
+
+/// `key = { PK = "...", SK = "..." }` by the table's key names; `None`, with faults, unless it is whole.
+pub(super) fn read_key(
+    sink: &mut Sink,
+    fields: &mut Fields<'_>,
+    table: &Table,
+) -> Option<(Template, Option<Template>)> {
+    let field = fields.require(sink, "key", "add a template for each of the table's key attributes");
+    let mut keys = field?.fields(sink)?;
+    if sink.is_broken(&["table"]) {
+        return None;
+    }
+    let mut read = |name: &str| {
+        let field = keys.take_named(sink, name);
+        if field.is_none() {
+            keys.missing(sink, name, "add a template for this key attribute of the table");
+        }
+        field?.template(sink)
+    };
+    let partition = read(&table.partition_key.name);
+    let sort = table.sort_key.as_ref().map(|key| read(&key.name));
+    let mut known = vec![table.partition_key.name.as_str()];
+    known.extend(table.sort_key.as_ref().map(|key| key.name.as_str()));
+    keys.finish_among(sink, &known);
+    match sort {
+        Some(sort) => Some((partition?, Some(sort?))),
+        None => Some((partition?, None)),
+    }
+}
+
+/// `match = { Type = "WorkOrder" }`, `when = { Status = ["Active", "Away"] }`.
+pub(super) fn read_conditions(sink: &mut Sink, fields: &mut Fields<'_>, key: &'static str) -> Vec<Condition> {
+    let field = fields.take(sink, key);
+    field.map(|field| conditions(sink, &field)).unwrap_or_default()
+}
+
+fn conditions(sink: &mut Sink, field: &Field<'_>) -> Vec<Condition> {
+    let Some(mut fields) = field.fields(sink) else { return Vec::new() };
+    let mut read = Vec::new();
+    for (attribute, field) in fields.take_all(sink) {
+        let values = field.scalars(sink);
+        if values.is_empty() {
+            let message = format!("`{}` lists no value, so it never holds", field.path.join("."));
+            sink.fault(&rules::RANGE, field.span(), message, "give the values under which it holds, or drop it");
+            continue;
+        }
+        read.push(Condition { attribute, values });
+    }
+    read
+}
+
+fn read_indexes(sink: &mut Sink, fields: &mut Fields<'_>, table: &Table) -> Vec<EntityIndex> {
+    let Some(mut fields) = fields.take(sink, "index").and_then(|field| field.fields(sink)) else { return Vec::new() };
+    let mut read = Vec::new();
+    for (name, field) in fields.take_all(sink) {
+        let Some(index) = table.index(&name) else {
+            if !sink.is_broken(&["table"]) && !sink.is_broken(&["table", "index", &name]) {
+                let message = format!("the table has no index `{name}`");
+                let remedy = match table.indexes.is_empty() {
+                    true => format!("declare it as `[table.index.{name}]`"),
+                    false => suggest::remedy(&name, table.indexes.iter().map(|index| index.name.as_str())),
+                };
+                sink.fault(&rules::UNKNOWN_INDEX, field.key.clone(), message, remedy);
+            }
+            continue;
+        };
+        let Some(mut fields) = field.fields(sink) else { continue };
+        let mut keys = Vec::new();
+        for attribute in index.attributes() {
+            let Some(template) = fields.take_named(sink, &attribute.name) else {
+                fields.missing(sink, &attribute.name, "every key attribute of an index needs a template");
+                continue;
+            };
+            keys.extend(template.template(sink).map(|template| (attribute.name.clone(), template)));
+        }
+        let when = read_conditions(sink, &mut fields, "when");
+        let mut known: Vec<&str> = index.attributes().map(|attribute| attribute.name.as_str()).collect();
+        known.push("when");
+        fields.finish_among(sink, &known);
+        read.push(EntityIndex { index: name, keys, when });
+    }
+    read
+}
+
+fn read_attributes(sink: &mut Sink, fields: &mut Fields<'_>) -> Vec<Attribute> {
+    let Some(mut fields) = fields.take(sink, "attribute").and_then(|field| field.fields(sink)) else {
+        return Vec::new();
+    };
+    let declared = fields.take_all(sink);
+    declared.into_iter().map(|(name, field)| read_attribute(sink, name, &field)).collect()
+}
+
+/// `attribute.Name = "S"` or `attribute.Name = { type = "S", ... }`.
+fn read_attribute(sink: &mut Sink, name: String, field: &Field<'_>) -> Attribute {
+    check_attribute_name(sink, &name, field.key.clone());
+    let mut attribute = Attribute {
+        name,
+        aliases: Vec::new(),
+        kind: Kind::S,
+        required: false,
+        one_of: Vec::new(),
+        format: None,
+        none: Vec::new(),
+        min: None,
+        max: None,
+    };
+    if !field.is_table() {
+        attribute.kind = read_kind(sink, field);
+        return attribute;
+    }
+    let Some(mut fields) = field.fields(sink) else { return attribute };
+    if let Some(kind) = fields.take(sink, "type") {
+        attribute.kind = read_kind(sink, &kind);
+        if sink.is_broken(&kind.path.iter().map(String::as_str).collect::<Vec<_>>()) {
+            sink.mark_broken(&field.path);
+        }
+    }
+    if let Some(aliases) = fields.take(sink, "aliases") {
+        for alias in aliases.elements(sink).unwrap_or_default() {
+            attribute.aliases.extend(checked_attribute_name(sink, &alias));
+        }
+    }
+    attribute.required = fields.take(sink, "required").and_then(|field| field.boolean(sink)).unwrap_or(false);
+    attribute.one_of = fields.take(sink, "one_of").map(|field| field.scalars(sink)).unwrap_or_default();
+    attribute.none = fields.take(sink, "none").map(|field| field.scalars(sink)).unwrap_or_default();
+    attribute.format = fields.take(sink, "format").and_then(|field| read_format(sink, &field));
+    attribute.min = fields.take(sink, "min").and_then(|field| field.number(sink));
+    attribute.max = fields.take(sink, "max").and_then(|field| field.number(sink));
+    fields.finish(sink);
+    attribute
+}
+
+fn read_kind(sink: &mut Sink, field: &Field<'_>) -> Kind {
+    let names = Kind::ALL.map(Kind::name);
+    let kind = one_of(sink, field, &names).and_then(|name| Kind::parse(&name));
+    if kind.is_none() {
+        sink.mark_broken(&field.path);
+    }
+    kind.unwrap_or(Kind::S)
+}
+
+fn read_format(sink: &mut Sink, field: &Field<'_>) -> Option<Format> {
+    match one_of(sink, field, &["date", "timestamp", "timestamp-utc", "epoch-seconds"])?.as_str() {
+        "date" => Some(Format::Date),
+        "timestamp" => Some(Format::Timestamp),
+        "timestamp-utc" => Some(Format::TimestampUtc),
+        _ => Some(Format::EpochSeconds),
+    }
+}

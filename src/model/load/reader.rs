@@ -1,0 +1,366 @@
+//! A small reader over the spanned TOML tree that notes faults and goes on.
+//!
+//! Serde would stop at the first wrong value and could not say what the lints need: where a part stands. So the tree
+//! is walked by hand: [`Fields`] reads a table key by key and refuses what nobody asked for; [`Sink`] gathers faults
+//! and remembers the place of each part by its path, for example `["aggregate", "by_status", "key", "PK"]`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
+
+use super::rules::{self, FaultRule};
+use super::suggest;
+use crate::model::decimal::Decimal;
+use crate::model::position::{Fault, Position};
+use crate::model::template::Template;
+
+/// The keys that lead to a part of the file.
+pub(super) type Path = Vec<String>;
+
+/// A path from its parts.
+pub(super) fn path(parts: &[&str]) -> Path {
+    parts.iter().map(|part| (*part).to_owned()).collect()
+}
+
+#[derive(Debug, Clone)]
+struct Place {
+    key: Range<usize>,
+    value: Range<usize>,
+}
+
+/// Gathers faults, places and the parts that could not be read.
+pub(super) struct Sink<'s> {
+    source: &'s str,
+    faults: Vec<Fault>,
+    places: BTreeMap<Path, Place>,
+    broken: BTreeSet<Path>,
+    allowed: BTreeSet<Path>,
+}
+
+impl<'s> Sink<'s> {
+    pub fn new(source: &'s str) -> Sink<'s> {
+        Sink { source, faults: Vec::new(), places: BTreeMap::new(), broken: BTreeSet::new(), allowed: BTreeSet::new() }
+    }
+
+    pub fn fault(&mut self, rule: &FaultRule, span: Range<usize>, message: String, remedy: impl Into<String>) {
+        self.faults.push(Fault {
+            code: rule.code,
+            severity: rule.severity,
+            position: Position::of(self.source, span.start),
+            span,
+            message,
+            remedy: remedy.into(),
+        });
+    }
+
+    /// All faults in the order of their places, each once.
+    pub fn into_faults(self) -> Vec<Fault> {
+        let mut faults = self.faults;
+        faults.sort_by(|a, b| (a.span.start, a.code, &a.message).cmp(&(b.span.start, b.code, &b.message)));
+        faults.dedup();
+        faults
+    }
+
+    /// Notes that the part could not be read: what stands in the model for it must not be judged.
+    pub fn mark_broken(&mut self, path: &[String]) {
+        self.broken.insert(path.to_vec());
+    }
+
+    pub fn is_broken(&self, path: &[&str]) -> bool {
+        self.broken.contains(&self::path(path))
+    }
+
+    /// Notes the owner's leave for a derived item in a partition of the application.
+    pub fn allow_in_source_partition(&mut self, path: &[String]) {
+        self.allowed.insert(path.to_vec());
+    }
+
+    pub fn is_allowed_in_source_partition(&self, path: &[&str]) -> bool {
+        self.allowed.contains(&self::path(path))
+    }
+
+    /// True if the file has the part, readable or not.
+    pub fn has(&self, path: &[&str]) -> bool {
+        self.places.contains_key(&self::path(path))
+    }
+
+    /// Where the value of the part stands; of the nearest part around it, its key, where it is not written itself.
+    pub fn value_span(&self, path: &[&str]) -> Range<usize> {
+        match self.places.get(&self::path(path)) {
+            Some(place) => place.value.clone(),
+            None => self.key_span(&path[..path.len().saturating_sub(1)]),
+        }
+    }
+
+    /// Where the key that names the part stands.
+    pub fn key_span(&self, path: &[&str]) -> Range<usize> {
+        (0..=path.len())
+            .rev()
+            .find_map(|length| self.places.get(&self::path(&path[..length])))
+            .map_or(0..0, |place| place.key.clone())
+    }
+
+    /// Where `text` stands within the value of the part; the whole value if it is not written there as it is.
+    pub fn within(&self, path: &[&str], text: &str) -> Range<usize> {
+        let span = self.value_span(path);
+        match self.source.get(span.clone()).and_then(|raw| raw.find(text)) {
+            Some(at) => span.start + at..span.start + at + text.len(),
+            None => span,
+        }
+    }
+
+    fn note(&mut self, path: Path, key: Range<usize>, value: Range<usize>) {
+        self.places.insert(path, Place { key, value });
+    }
+}
+
+/// A table of the file, read key by key.
+pub(super) struct Fields<'t> {
+    pub path: Path,
+    entries: BTreeMap<&'t str, (&'t Spanned<DeString<'t>>, &'t Spanned<DeValue<'t>>)>,
+    asked: Vec<&'static str>,
+}
+
+/// A value of the file.
+#[derive(Clone)]
+pub(super) struct Field<'t> {
+    pub path: Path,
+    pub key: Range<usize>,
+    value: &'t Spanned<DeValue<'t>>,
+}
+
+impl<'t> Fields<'t> {
+    pub fn root(table: &'t DeTable<'t>) -> Fields<'t> {
+        Fields::of(Vec::new(), table)
+    }
+
+    fn of(path: Path, table: &'t DeTable<'t>) -> Fields<'t> {
+        let entries = table.iter().map(|(key, value)| (key.get_ref().as_ref(), (key, value))).collect();
+        Fields { path, entries, asked: Vec::new() }
+    }
+
+    /// The value of a key that the format knows.
+    pub fn take(&mut self, sink: &mut Sink, name: &'static str) -> Option<Field<'t>> {
+        self.asked.push(name);
+        self.take_named(sink, name)
+    }
+
+    /// The value of a key that the model itself names, for example a table's key attribute.
+    pub fn take_named(&mut self, sink: &mut Sink, name: &str) -> Option<Field<'t>> {
+        let (key, value) = self.entries.remove(name)?;
+        let mut path = self.path.clone();
+        path.push(name.to_owned());
+        sink.note(path.clone(), key.span(), value.span());
+        Some(Field { path, key: key.span(), value })
+    }
+
+    /// As [`Fields::take`], with a fault if the key is not there.
+    pub fn require(&mut self, sink: &mut Sink, name: &'static str, remedy: &str) -> Option<Field<'t>> {
+        let field = self.take(sink, name);
+        if field.is_none() {
+            self.missing(sink, name, remedy);
+        }
+        field
+    }
+
+    pub fn missing(&self, sink: &mut Sink, name: &str, remedy: &str) {
+        let parts: Vec<&str> = self.path.iter().map(String::as_str).collect();
+        let place = sink.key_span(&parts);
+        let whole = if parts.is_empty() { "the file".to_owned() } else { format!("`{}`", parts.join(".")) };
+        sink.fault(&rules::MISSING_KEY, place, format!("{whole} has no `{name}`"), remedy);
+    }
+
+    /// All keys that are left, in the order of the file.
+    pub fn take_all(&mut self, sink: &mut Sink) -> Vec<(String, Field<'t>)> {
+        let mut names: Vec<(usize, &str)> =
+            self.entries.iter().map(|(name, (key, _))| (key.span().start, *name)).collect();
+        names.sort_unstable();
+        names
+            .into_iter()
+            .filter_map(|(_, name)| self.take_named(sink, name).map(|field| (name.to_owned(), field)))
+            .collect()
+    }
+
+    /// Refuses the keys that nobody asked for.
+    pub fn finish(self, sink: &mut Sink) {
+        let known = self.asked.clone();
+        self.finish_among(sink, &known);
+    }
+
+    /// As [`Fields::finish`], suggesting one of `known`.
+    pub fn finish_among(self, sink: &mut Sink, known: &[&str]) {
+        let whole = if self.path.is_empty() { "a model file".to_owned() } else { format!("`{}`", self.path.join(".")) };
+        for (name, (key, _)) in &self.entries {
+            let message = format!("{whole} knows no key `{name}`");
+            let remedy = suggest::remedy(name, known.iter().copied());
+            sink.fault(&rules::UNKNOWN_KEY, key.span(), message, remedy);
+        }
+    }
+}
+
+impl<'t> Field<'t> {
+    pub fn span(&self) -> Range<usize> {
+        self.value.span()
+    }
+
+    pub fn is_table(&self) -> bool {
+        self.value.get_ref().is_table()
+    }
+
+    pub fn is_array(&self) -> bool {
+        self.value.get_ref().is_array()
+    }
+
+    fn name(&self) -> String {
+        self.path.join(".")
+    }
+
+    fn wrong_type(&self, sink: &mut Sink, wanted: &str) {
+        let found = self.value.get_ref().type_str();
+        let message = format!("`{}` is of TOML type {found}, not {wanted}", self.name());
+        sink.fault(&rules::WRONG_TYPE, self.span(), message, format!("write {wanted}"));
+    }
+
+    pub fn text(&self, sink: &mut Sink) -> Option<String> {
+        let text = self.value.get_ref().as_str();
+        if text.is_none() {
+            self.wrong_type(sink, "a text in quotes");
+        }
+        text.map(str::to_owned)
+    }
+
+    pub fn boolean(&self, sink: &mut Sink) -> Option<bool> {
+        let flag = self.value.get_ref().as_bool();
+        if flag.is_none() {
+            self.wrong_type(sink, "`true` or `false`");
+        }
+        flag
+    }
+
+    /// A whole number from 0 to `max`.
+    pub fn whole(&self, sink: &mut Sink, max: u32) -> Option<u32> {
+        let DeValue::Integer(integer) = self.value.get_ref() else {
+            self.wrong_type(sink, "a whole number");
+            return None;
+        };
+        let number = u32::from_str_radix(integer.as_str(), integer.radix()).ok().filter(|number| *number <= max);
+        if number.is_none() {
+            let message = format!("`{}` is `{integer}`", self.name());
+            sink.fault(&rules::RANGE, self.span(), message, format!("use a whole number from 0 to {max}"));
+        }
+        number
+    }
+
+    /// An exact number within DynamoDB's limits.
+    pub fn number(&self, sink: &mut Sink) -> Option<Decimal> {
+        let Some(text) = self.number_text() else {
+            self.wrong_type(sink, "a number");
+            return None;
+        };
+        match text.parse() {
+            Ok(number) => Some(number),
+            Err(error) => {
+                let message = format!("`{}` cannot be a number of DynamoDB: {error}", self.name());
+                sink.fault(&rules::RANGE, self.span(), message, "use at most 38 digits");
+                None
+            }
+        }
+    }
+
+    /// The digits of an integer or float, in decimal notation.
+    fn number_text(&self) -> Option<String> {
+        match self.value.get_ref() {
+            DeValue::Integer(integer) => match i128::from_str_radix(integer.as_str(), integer.radix()) {
+                Ok(number) => Some(number.to_string()),
+                Err(_) => Some(integer.as_str().to_owned()),
+            },
+            DeValue::Float(float) => Some(float.as_str().to_owned()),
+            _ => None,
+        }
+    }
+
+    /// Text, number or boolean in its plain form.
+    pub fn scalar(&self, sink: &mut Sink) -> Option<String> {
+        match self.value.get_ref() {
+            DeValue::String(text) => Some(text.to_string()),
+            DeValue::Boolean(flag) => Some(flag.to_string()),
+            DeValue::Integer(_) | DeValue::Float(_) => self.number(sink).map(|number| number.to_plain()),
+            _ => {
+                self.wrong_type(sink, "a text, a number, `true` or `false`");
+                None
+            }
+        }
+    }
+
+    /// The elements of an array, each with its place under the array's path and its number.
+    pub fn elements(&self, sink: &mut Sink) -> Option<Vec<Field<'t>>> {
+        let Some(array) = self.value.get_ref().as_array() else {
+            self.wrong_type(sink, "a list in brackets");
+            return None;
+        };
+        let mut elements = Vec::new();
+        for (i, value) in array.iter().enumerate() {
+            let mut path = self.path.clone();
+            path.push(i.to_string());
+            sink.note(path.clone(), value.span(), value.span());
+            elements.push(Field { path, key: value.span(), value });
+        }
+        Some(elements)
+    }
+
+    /// A list of texts, each of them once.
+    pub fn texts(&self, sink: &mut Sink) -> Vec<String> {
+        self.distinct(sink, Field::text)
+    }
+
+    /// A list of plain values, or one alone.
+    pub fn scalars(&self, sink: &mut Sink) -> Vec<String> {
+        if self.is_array() { self.distinct(sink, Field::scalar) } else { self.scalar(sink).into_iter().collect() }
+    }
+
+    fn distinct(&self, sink: &mut Sink, read: impl Fn(&Field<'t>, &mut Sink) -> Option<String>) -> Vec<String> {
+        let mut values: Vec<String> = Vec::new();
+        for element in self.elements(sink).unwrap_or_default() {
+            let Some(value) = read(&element, sink) else { continue };
+            if values.contains(&value) {
+                let message = format!("`{value}` stands twice in `{}`", self.name());
+                sink.fault(&rules::DUPLICATE, element.span(), message, "keep one");
+            } else {
+                values.push(value);
+            }
+        }
+        values
+    }
+
+    pub fn fields(&self, sink: &mut Sink) -> Option<Fields<'t>> {
+        let table = self.value.get_ref().as_table();
+        if table.is_none() {
+            self.wrong_type(sink, "a table of keys");
+        }
+        table.map(|table| Fields::of(self.path.clone(), table))
+    }
+
+    /// A key template.
+    pub fn template(&self, sink: &mut Sink) -> Option<Template> {
+        let text = self.text(sink)?;
+        match Template::parse(&text) {
+            Ok(template) => Some(template),
+            Err(error) => {
+                let span = self.place_in_text(sink, &text, error.offset);
+                let message = format!("`{}` is no key template: {error}", self.name());
+                sink.fault(&rules::TEMPLATE, span, message, "write variables as `{name}`, for example `WO#{wo}`");
+                None
+            }
+        }
+    }
+
+    /// Byte `offset` of the text, as a place in the file; the whole value where escapes move the bytes.
+    fn place_in_text(&self, sink: &Sink, text: &str, offset: usize) -> Range<usize> {
+        let span = self.span();
+        let inner = span.start + 1..span.end.saturating_sub(1);
+        let plain = sink.source.get(inner.clone()) == Some(text);
+        if plain { (inner.start + offset).min(inner.end)..inner.end } else { span }
+    }
+}
