@@ -1,6 +1,7 @@
 //! Floor 2: ports, and what runs over them.
 
 pub mod batch;
+pub mod checkpoint;
 pub mod commit;
 pub mod ports;
 pub mod reconcile;

@@ -1,1 +1,239 @@
-//! (to come)
+//! The worker: reads all shards of one stream and has their records applied, until it is told to stop.
+//!
+//! The problem: a long-running reader must neither skip a record nor hammer the stream, must survive failures of every request,
+//! and must end in a known state. The contract:
+//! - one batch is applied at a time and only a batch that is durable moves its shard's checkpoint. A batch that fails is tried
+//!   again with growing pauses, then the worker ends with an error; nothing is skipped;
+//! - reads run beside it, at most `concurrent_max` shards at once, at the rates of [`ShardSettings`];
+//! - records that may be missing are a [`Gap`]. It is written to the state table before anything is read beyond it, so that no
+//!   crash can hide it, and by [`OnGap`] the worker ends or has the table reconciled while it reads on. While a gap is open, old
+//!   images are not trusted;
+//! - when `stop` completes, the batch under way is finished and all checkpoints are stored before `run` returns.
+//!
+//! Killed at any other moment, it loses nothing but the time to read some records again.
+
+mod run;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::future::Future;
+use std::time::Duration;
+
+use super::checkpoint::ShardKey;
+use super::ports::{Clock, Store, StoreError, StreamError, StreamSource, TransactError};
+use super::shards::{Gap, Notice, ShardSettings};
+use crate::model::change::RawRecord;
+
+/// Whether old images may be used to skip records that change nothing derived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OldImages {
+    Trusted,
+    /// Records may be missing: an old image may differ from what was applied.
+    NotTrusted,
+}
+
+/// What applies a batch of records: the engine, or a fake.
+pub trait BatchSink: Send + Sync {
+    /// What the batch came to; passed on to the observer.
+    type Report: Send;
+    type Fault: std::error::Error + Send + Sync + 'static;
+
+    /// Applies the records in their order. `Ok` means durable; after an error any part of them may be, and all come again.
+    fn apply(
+        &self,
+        records: &[RawRecord],
+        trust: OldImages,
+    ) -> impl Future<Output = Result<Self::Report, Self::Fault>> + Send;
+}
+
+/// What repairs the table after a gap, beside the running worker.
+pub trait Repair: Send + Sync {
+    /// Reconciles the whole table. An error is tried again later; the gap stays open until then.
+    fn repair(&self, gap: &Gap) -> impl Future<Output = Result<Repaired, String>> + Send;
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repaired {
+    /// Every item has been reconciled since the call began: the gap is closed.
+    Done,
+    /// Not now and not here: the gap stays open until someone reconciles.
+    Postponed,
+}
+
+/// Leaves every gap open.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoRepair;
+
+impl Repair for NoRepair {
+    async fn repair(&self, _gap: &Gap) -> Result<Repaired, String> {
+        Ok(Repaired::Postponed)
+    }
+}
+
+/// Told everything that happens; must not block.
+pub trait Observer<R>: Send + Sync {
+    fn progress(&self, progress: Progress<'_, R>);
+}
+
+/// Tells nobody.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Unobserved;
+
+impl<R> Observer<R> for Unobserved {
+    fn progress(&self, _progress: Progress<'_, R>) {}
+}
+
+/// One thing that happened.
+pub enum Progress<'a, R> {
+    /// Reading begins: shards listed, and of them those with a checkpoint.
+    Started {
+        arn: &'a str,
+        shards: usize,
+        resumed: usize,
+    },
+    /// A shard opened or finished, a gap, or a request that failed and is repeated.
+    Notice(&'a Notice),
+    Batch {
+        shard: &'a ShardKey,
+        records: usize,
+        report: &'a R,
+    },
+    /// It is tried again unless this was the last attempt.
+    BatchFailed {
+        shard: &'a ShardKey,
+        attempt: u32,
+        error: &'a (dyn std::error::Error + 'static),
+    },
+    GapClosed,
+    /// The gap stays open; see [`Repaired::Postponed`].
+    RepairPostponed,
+    RepairFailed(&'a str),
+    /// A resume hint was not stored; it is tried again, and a restart meanwhile reads more than it had to.
+    CheckpointFailed(&'a str),
+    Stopping,
+}
+
+/// What to do when records may be lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnGap {
+    /// End with [`WorkerError::Gap`], and again at each start until the table has been reconciled.
+    #[default]
+    Halt,
+    /// Have the table reconciled and read on meanwhile.
+    Reconcile,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorkerSettings {
+    pub shards: ShardSettings,
+    pub on_gap: OnGap,
+    /// Stop when every shard is read to its tip, as [`crate::engine::shards::ShardTable::is_idle`] judges: several empty pages in a row.
+    /// Records written while it judges may be left for the next run; nothing is lost. For demos and tests.
+    pub until_idle: bool,
+    /// Hash of the model: a changed one needs a reconcile, and old images are not trusted before it.
+    pub model_hash: String,
+    /// Attempts to apply one batch.
+    pub apply_attempts: u32,
+    /// Attempts to describe the stream at start, before the error is the caller's.
+    pub start_attempts: u32,
+    /// Pause before a failed repair is tried again.
+    pub repair_pause: Duration,
+}
+
+impl WorkerSettings {
+    pub fn new(model_hash: impl Into<String>) -> WorkerSettings {
+        WorkerSettings {
+            shards: ShardSettings::default(),
+            on_gap: OnGap::default(),
+            until_idle: false,
+            model_hash: model_hash.into(),
+            apply_attempts: 6,
+            start_attempts: 5,
+            repair_pause: Duration::from_secs(60),
+        }
+    }
+}
+
+/// A worker's parts, all borrowed.
+#[derive(Debug)]
+pub struct Worker<'a, B, S, T, C, O, G> {
+    pub sink: &'a B,
+    /// Only its state table is used.
+    pub store: &'a S,
+    pub stream: &'a T,
+    pub clock: &'a C,
+    pub observer: &'a O,
+    pub repair: &'a G,
+    pub settings: &'a WorkerSettings,
+}
+
+impl<B, S, T, C, O, G> Clone for Worker<'_, B, S, T, C, O, G> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<B, S, T, C, O, G> Copy for Worker<'_, B, S, T, C, O, G> {}
+
+impl<B, S, T, C, O, G> Worker<'_, B, S, T, C, O, G>
+where
+    B: BatchSink,
+    S: Store,
+    T: StreamSource,
+    C: Clock,
+    O: Observer<B::Report>,
+    G: Repair,
+{
+    /// Reads until `stop` completes (or, with `until_idle`, until nothing is left to read).
+    ///
+    /// # Errors
+    /// [`WorkerError`]; whatever was durable before stays so, and the next run goes on from there.
+    pub async fn run(self, stop: impl Future<Output = ()> + Send) -> Result<WorkerReport, WorkerError<B::Fault>> {
+        run::run(self, stop).await
+    }
+}
+
+/// A run in numbers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WorkerReport {
+    pub batches: u64,
+    pub records: u64,
+    /// GetRecords calls that were answered.
+    pub reads: u64,
+    pub gaps: u64,
+    pub shards_finished: u64,
+    /// A gap is still open: the table should be reconciled.
+    pub gap_open: bool,
+}
+
+/// Why a worker ended of its own accord.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum WorkerError<E: std::error::Error + 'static> {
+    #[error("{0}; records may be missing: run `reconcile`, or let the worker do it (on-gap reconcile)")]
+    Gap(Box<Gap>),
+    #[error("the stream cannot be read")]
+    Stream(#[source] StreamError),
+    #[error("the state table cannot be read")]
+    State(#[source] StoreError),
+    #[error("the state table cannot be written, so an open gap would not be remembered")]
+    StateWrite(#[source] TransactError),
+    #[error("a batch of shard {shard} failed {attempts} times; nothing was skipped, the next run begins with it")]
+    Batch { shard: String, attempts: u32, source: E },
+}
+
+impl<R: fmt::Debug> fmt::Debug for Progress<'_, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Progress::Started { arn, shards, resumed } => write!(f, "started {arn} shards={shards} resumed={resumed}"),
+            Progress::Notice(notice) => write!(f, "{notice:?}"),
+            Progress::Batch { shard, records, report } => write!(f, "batch {} {records} {report:?}", shard.shard),
+            Progress::BatchFailed { shard, attempt, error } => write!(f, "failed {} {attempt} {error}", shard.shard),
+            Progress::GapClosed => f.write_str("gap closed"),
+            Progress::RepairPostponed => f.write_str("repair postponed"),
+            Progress::RepairFailed(error) => write!(f, "repair failed: {error}"),
+            Progress::CheckpointFailed(error) => write!(f, "checkpoint failed: {error}"),
+            Progress::Stopping => f.write_str("stopping"),
+        }
+    }
+}

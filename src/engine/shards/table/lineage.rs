@@ -1,0 +1,186 @@
+//! Lineage: what descriptions say of shards and their parents, and which shard may start.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+
+use super::{DOUBTS_MAX, Phase, Shard, ShardTable, UNLISTED_MAX, gap, later};
+use crate::engine::checkpoint::{Checkpoint, ShardKey, backoff};
+use crate::engine::ports::{StreamDescription, StreamError};
+use crate::engine::shards::{GapCause, Notice};
+
+impl ShardTable {
+    pub(super) fn restore(&mut self, row: Checkpoint, now: DateTime<Utc>, notices: &mut Vec<Notice>) {
+        if row.key.arn != self.arn {
+            return;
+        }
+        let mut shard = Shard::new(row.parent.as_deref().map(Arc::from), self.settings.own_new, now);
+        shard.read_at = row.read_at;
+        shard.saved_at = Some(row.read_at.min(now));
+        shard.last = row.last;
+        if row.finished {
+            shard.phase = Phase::Finished;
+        }
+        // After a sequence number the service says whether records are lost. From TRIM_HORIZON it would begin later and say nothing.
+        let silent = shard.last.is_none() && !row.finished;
+        if silent && later(row.read_at, self.settings.retention) <= now {
+            let cause = GapCause::AwayTooLong { read_at: row.read_at };
+            notices.push(gap(cause, Some(row.key.clone()), now));
+        }
+        self.shards.insert(row.key.shard, shard);
+    }
+
+    pub(super) fn described(&mut self, description: StreamDescription, now: DateTime<Utc>, notices: &mut Vec<Notice>) {
+        self.describing = false;
+        self.described_at = now;
+        self.describe_failures = 0;
+        if *description.arn != *self.arn {
+            self.replace_stream(&description.arn, now, notices);
+        }
+        let listed: BTreeMap<&str, Option<&str>> =
+            description.shards.iter().map(|shard| (shard.id.as_str(), shard.parent.as_deref())).collect();
+        for (id, parent) in &listed {
+            self.listed(id, parent.filter(|parent| parent != id), &listed, now, notices);
+        }
+        for (id, shard) in self.shards.iter_mut().filter(|(id, _)| !listed.contains_key(&***id)) {
+            shard.unlisted += 1;
+            if shard.phase == Phase::Doubted {
+                // Not listed and not to be read: whatever it still held is lost.
+                let key = ShardKey { arn: self.arn.clone(), shard: id.clone() };
+                notices.push(gap(GapCause::ShardGone, Some(key), now));
+                shard.phase = Phase::Finished;
+                shard.dirty = true;
+            }
+        }
+        self.forget_unlisted();
+        self.count_childless();
+        self.seasoned = true;
+        self.schedule_description(now);
+        self.promote(now, notices);
+    }
+
+    pub(super) fn listed(
+        &mut self,
+        id: &str,
+        parent: Option<&str>,
+        listed: &BTreeMap<&str, Option<&str>>,
+        now: DateTime<Utc>,
+        notices: &mut Vec<Notice>,
+    ) {
+        if let Some(shard) = self.shards.get_mut(id) {
+            shard.unlisted = 0;
+            shard.parent = shard.parent.take().or_else(|| parent.map(Arc::from));
+            if shard.phase == Phase::Doubted {
+                shard.phase = Phase::Unplaced;
+                if shard.doubts >= DOUBTS_MAX {
+                    shard.doubts = 0;
+                    shard.last = None;
+                    let key = ShardKey { arn: self.arn.clone(), shard: id.into() };
+                    notices.push(gap(GapCause::ShardGone, Some(key), now));
+                }
+            }
+            return;
+        }
+        let mut shard = Shard::new(parent.map(Arc::from), self.settings.own_new, now);
+        if let Some(name) = parent {
+            match self.shards.get(name) {
+                Some(known) => shard.read_at = known.read_at,
+                None if self.seasoned && !listed.contains_key(name) => {
+                    let key = ShardKey { arn: self.arn.clone(), shard: id.into() };
+                    notices.push(gap(GapCause::ParentUnseen { parent: name.to_owned() }, Some(key), now));
+                }
+                None => {}
+            }
+        }
+        self.shards.insert(id.into(), shard);
+    }
+
+    pub(super) fn replace_stream(&mut self, arn: &str, now: DateTime<Utc>, notices: &mut Vec<Notice>) {
+        let old = self.arn.clone();
+        notices.push(gap(GapCause::StreamReplaced { old: old.to_string() }, None, now));
+        let shards = std::mem::take(&mut self.shards);
+        self.forgotten.extend(shards.into_keys().map(|shard| ShardKey { arn: old.clone(), shard }));
+        self.arn = arn.into();
+        self.seasoned = false;
+    }
+
+    pub(super) fn describe_failed(
+        &mut self,
+        error: StreamError,
+        now: DateTime<Utc>,
+        jitter: f64,
+        notices: &mut Vec<Notice>,
+    ) {
+        self.describing = false;
+        let pause = backoff(self.settings.describe_min, self.describe_failures, self.settings.describe_max, jitter);
+        self.describe_failures += 1;
+        self.describe_at = later(now, pause.max(self.settings.describe_min));
+        notices.push(Notice::Trouble { shard: None, error, failures: self.describe_failures });
+    }
+
+    /// Lets waiting shards go whose parents are done.
+    pub(super) fn promote(&mut self, now: DateTime<Utc>, notices: &mut Vec<Notice>) {
+        let parent_done = |parent: &Option<Arc<str>>| match parent {
+            Some(parent) => self.shards.get(parent).is_none_or(Shard::finished),
+            None => true,
+        };
+        let ready: Vec<Arc<str>> = self
+            .shards
+            .iter()
+            .filter(|(_, shard)| shard.owned && shard.phase == Phase::Waiting && parent_done(&shard.parent))
+            .map(|(id, _)| id.clone())
+            .collect();
+        for id in ready {
+            // What the parent was read up to is what this shard's records are later than.
+            let parent = self.shards.get(&id).and_then(|shard| shard.parent.clone());
+            let parent_read_at = parent.and_then(|parent| self.shards.get(&parent)).map(|parent| parent.read_at);
+            if let Some(shard) = self.shards.get_mut(&id) {
+                shard.phase = Phase::Unplaced;
+                shard.ready_at = now;
+                if shard.saved_at.is_none() {
+                    shard.read_at = parent_read_at.unwrap_or(shard.read_at);
+                    shard.dirty = true;
+                }
+                let key = ShardKey { arn: self.arn.clone(), shard: id };
+                notices.push(Notice::Opened(key, shard.start()));
+            }
+        }
+    }
+
+    pub(super) fn forget_unlisted(&mut self) {
+        let done: Vec<Arc<str>> = self
+            .shards
+            .iter()
+            .filter(|(_, shard)| shard.finished() && shard.unlisted >= UNLISTED_MAX && !shard.saving)
+            .map(|(id, _)| id.clone())
+            .collect();
+        for id in done {
+            self.shards.remove(&id);
+            self.forgotten.push(ShardKey { arn: self.arn.clone(), shard: id });
+        }
+    }
+
+    pub(super) fn count_childless(&mut self) {
+        let parents: BTreeSet<Arc<str>> = self.shards.values().filter_map(|shard| shard.parent.clone()).collect();
+        for (id, shard) in &mut self.shards {
+            let childless = shard.finished() && !parents.contains(id);
+            shard.childless = if childless { shard.childless.saturating_add(1) } else { 0 };
+        }
+    }
+
+    /// Sooner while a child or a verdict is awaited, at a rate that falls.
+    pub(super) fn schedule_description(&mut self, now: DateTime<Utc>) {
+        let awaited = self.shards.values().any(|shard| shard.childless > 0 || shard.phase == Phase::Doubted);
+        self.describe_hurried = if awaited { self.describe_hurried.saturating_add(1) } else { 0 };
+        let (min, max) = (self.settings.describe_min, self.settings.describe_max);
+        let pause = if awaited { backoff(min, self.describe_hurried, max, 1.0) } else { max };
+        self.describe_at = later(now, pause);
+    }
+
+    pub(super) fn hurry_description(&mut self, now: DateTime<Utc>) {
+        self.describe_hurried = 0;
+        let soonest = now.max(later(self.described_at, self.settings.describe_min));
+        self.describe_at = self.describe_at.min(soonest);
+    }
+}

@@ -1,0 +1,148 @@
+//! Replies: what iterators, pages, saves and changes of ownership do to a shard.
+
+use chrono::{DateTime, Utc};
+
+use super::{BACKOFF_FIRST, Phase, ShardTable, gap, later};
+use crate::engine::checkpoint::{Checkpoint, ShardKey, backoff};
+use crate::engine::ports::StreamError;
+use crate::engine::shards::{GapCause, Notice, PageSeen, Ticket};
+
+impl ShardTable {
+    pub(super) fn page(&mut self, ticket: &Ticket, page: PageSeen, now: DateTime<Utc>, notices: &mut Vec<Notice>) {
+        let (poll_min, poll_max, idle_pages) =
+            (self.settings.poll_min, self.settings.poll_max, self.settings.idle_pages);
+        let Some(shard) = self.current(ticket).filter(|shard| matches!(shard.phase, Phase::Reading(_))) else { return };
+        shard.failures = 0;
+        shard.doubts = 0;
+        if page.records > 0 {
+            shard.empty_pages = 0;
+            shard.phase = Phase::Applying(page);
+            return;
+        }
+        let Some(next) = page.next else {
+            self.finish(ticket, now, notices);
+            return;
+        };
+        let pause = poll_min.saturating_mul(1u32 << shard.empty_pages.min(16)).min(poll_max);
+        shard.empty_pages = shard.empty_pages.saturating_add(1);
+        if shard.empty_pages >= idle_pages {
+            shard.read_at = now;
+        }
+        shard.phase = Phase::Placed(next);
+        shard.ready_at = later(now, pause.max(poll_min));
+    }
+
+    pub(super) fn applied(&mut self, ticket: &Ticket, now: DateTime<Utc>, notices: &mut Vec<Notice>) {
+        let poll_min = self.settings.poll_min;
+        let Some(shard) = self.current(ticket) else { return };
+        let Phase::Applying(page) = &shard.phase else { return };
+        let page = page.clone();
+        shard.last = page.last.or(shard.last.take());
+        shard.read_at = page.written_at.map_or(shard.read_at, |at| at.max(shard.read_at));
+        shard.dirty = true;
+        match page.next {
+            Some(next) => {
+                shard.phase = Phase::Placed(next);
+                shard.ready_at = later(shard.served_at, poll_min);
+            }
+            None => self.finish(ticket, now, notices),
+        }
+    }
+
+    pub(super) fn finish(&mut self, ticket: &Ticket, now: DateTime<Utc>, notices: &mut Vec<Notice>) {
+        let has_child = self.has_child(&ticket.key.shard);
+        let Some(shard) = self.current(ticket) else { return };
+        shard.phase = Phase::Finished;
+        shard.dirty = true;
+        notices.push(Notice::Finished(ticket.key.clone()));
+        if !has_child {
+            shard.childless = 1;
+            self.hurry_description(now);
+        }
+    }
+
+    pub(super) fn failed(
+        &mut self,
+        ticket: &Ticket,
+        error: StreamError,
+        now: DateTime<Utc>,
+        jitter: f64,
+        notices: &mut Vec<Notice>,
+    ) {
+        let backoff_max = self.settings.backoff_max;
+        let Some(shard) = self.current(ticket).filter(|s| matches!(s.phase, Phase::Placing | Phase::Reading(_))) else {
+            return;
+        };
+        let pause = backoff(BACKOFF_FIRST.min(backoff_max), shard.failures, backoff_max, jitter);
+        let first = shard.failures == 0;
+        shard.failures = shard.failures.saturating_add(1);
+        shard.ready_at = later(now, pause);
+        let failures = shard.failures;
+        let phase = std::mem::replace(&mut shard.phase, Phase::Unplaced);
+        match &error {
+            // Normal after a long pause, so the first time it is repeated at once and not worth a word.
+            StreamError::ExpiredIterator if first => {
+                shard.ready_at = now;
+                return;
+            }
+            StreamError::ExpiredIterator => {}
+            StreamError::Trimmed => {
+                shard.last = None;
+                notices.push(gap(GapCause::Trimmed, Some(ticket.key.clone()), now));
+            }
+            StreamError::NoShard | StreamError::NoStream => {
+                shard.doubts += 1;
+                shard.phase = Phase::Doubted;
+                self.hurry_description(now);
+            }
+            StreamError::Throttled(_) | StreamError::Unavailable(_) | StreamError::Refused(_) => {
+                if let Phase::Reading(iterator) = phase {
+                    shard.phase = Phase::Placed(iterator);
+                }
+            }
+        }
+        notices.push(Notice::Trouble { shard: Some(ticket.key.clone()), error, failures });
+    }
+
+    pub(super) fn saved(&mut self, keys: &[ShardKey], stored: bool, now: DateTime<Utc>) {
+        for key in keys.iter().filter(|key| key.arn == self.arn) {
+            if let Some(shard) = self.shards.get_mut(&key.shard) {
+                shard.saving = false;
+                shard.saved_at = Some(now);
+                shard.save_failed = !stored;
+                shard.dirty |= !stored;
+            }
+        }
+    }
+
+    pub(super) fn owned(&mut self, key: &ShardKey, owned: bool, now: DateTime<Utc>) {
+        if key.arn != self.arn {
+            return;
+        }
+        self.turns += 1;
+        let turn = self.turns;
+        if let Some(shard) = self.shards.get_mut(&key.shard).filter(|shard| shard.owned != owned) {
+            shard.owned = owned;
+            // Whatever is under way belongs to the earlier owner; its answers come too late.
+            shard.turn = turn;
+            shard.ready_at = now;
+            if !shard.finished() {
+                shard.phase = Phase::Waiting;
+                shard.dirty = false;
+            }
+        }
+    }
+
+    pub(super) fn seen(&mut self, row: Checkpoint) {
+        if row.key.arn != self.arn {
+            return;
+        }
+        if let Some(shard) = self.shards.get_mut(&row.key.shard).filter(|shard| !shard.owned && !shard.finished()) {
+            shard.last = row.last;
+            shard.read_at = row.read_at;
+            if row.finished {
+                shard.phase = Phase::Finished;
+            }
+        }
+    }
+}
