@@ -21,6 +21,27 @@ fn source(path: &str, text: &str) -> Source {
     Source { path: path.to_owned(), text: text.to_owned() }
 }
 
+/// Paths without `.rs` of the files below `src` that are test modules declared by another file.
+fn test_stems(sources: &[Source]) -> Vec<String> {
+    let declared = |file: &Source| {
+        let (_, names) = without_tests(&code_only(&file.text));
+        let folder = file.path.trim_end_matches(".rs").trim_end_matches("/mod").to_owned();
+        names.into_iter().map(move |name| format!("{folder}/{name}"))
+    };
+    sources.iter().flat_map(declared).collect()
+}
+
+fn is_test_file(file: &Source, stems: &[String]) -> bool {
+    let beside = |stem: &String| {
+        file.path.strip_prefix(stem.as_str()).is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
+    };
+    file.path.starts_with("tests/") || stems.iter().any(beside)
+}
+
+fn all_sources() -> Vec<Source> {
+    [files("src", &[".rs"]), files("tests", &[".rs"])].into_iter().flatten().collect()
+}
+
 /// Applies a rule to all sources and fails with every violation at once.
 fn assert_clean(sources: &[Source], rule: impl Fn(&Source) -> Vec<String>) {
     assert!(sources.len() > 10, "only {} files were found: the rule would prove nothing", sources.len());
@@ -147,20 +168,8 @@ fn floor_violations(file: &Source) -> Vec<String> {
 #[test]
 fn files_import_only_from_floors_below() {
     let sources = files("src", &[".rs"]);
-    let test_files: Vec<String> = sources.iter().flat_map(test_module_files).collect();
-    assert_clean(&sources, |file| {
-        let exempt = test_files
-            .iter()
-            .any(|stem| file.path == format!("{stem}.rs") || file.path.starts_with(&format!("{stem}/")));
-        if exempt { Vec::new() } else { floor_violations(file) }
-    });
-}
-
-/// Paths without `.rs` of the files that this file declares as test modules.
-fn test_module_files(file: &Source) -> Vec<String> {
-    let (_, names) = without_tests(&code_only(&file.text));
-    let folder = file.path.trim_end_matches(".rs").trim_end_matches("/mod").to_owned();
-    names.into_iter().map(|name| format!("{folder}/{name}")).collect()
+    let tests = test_stems(&sources);
+    assert_clean(&sources, |file| if is_test_file(file, &tests) { Vec::new() } else { floor_violations(file) });
 }
 
 #[test]
@@ -188,6 +197,18 @@ fn an_import_from_above_or_beside_is_caught() {
     assert!(!caught("src/main.rs", "use crate::adapters::files;"));
 }
 
+#[test]
+fn a_test_module_in_a_file_of_its_own_is_known_by_its_declaration() {
+    let parent = source("src/engine/shards.rs", "mod state;\n#[cfg(test)]\nmod tests;");
+    let stems = test_stems(&[parent]);
+    assert_eq!(stems, ["src/engine/shards/tests"]);
+    let is_test = |path: &str| is_test_file(&source(path, ""), &stems);
+    assert!(
+        is_test("src/engine/shards/tests.rs") && is_test("src/engine/shards/tests/late.rs") && is_test("tests/it/x.rs")
+    );
+    assert!(!is_test("src/engine/shards/state.rs") && !is_test("src/engine/shards/tests_of.rs"));
+}
+
 // ---- sizes --------------------------------------------------------------------------------------------------------
 
 fn size_violations(file: &Source) -> Vec<String> {
@@ -206,8 +227,7 @@ fn size_violations(file: &Source) -> Vec<String> {
 
 #[test]
 fn files_and_functions_stay_short() {
-    let sources: Vec<Source> = [files("src", &[".rs"]), files("tests", &[".rs"])].into_iter().flatten().collect();
-    assert_clean(&sources, size_violations);
+    assert_clean(&all_sources(), size_violations);
 }
 
 #[test]
@@ -229,7 +249,7 @@ const NEVER: [(&str, &str); 4] = [
     ("todo!", "what is not there is not offered"),
     ("unimplemented!", "what is not there is not offered"),
     ("dbg!", "log through tracing"),
-    ("#[ignore", "a test that does not run is no test"),
+    ("#[ignore]", "a test that does not run is no test; give the reason"),
 ];
 
 /// In code outside tests: the program goes on, whatever its input.
@@ -248,19 +268,18 @@ const NEVER_IN_CORE: [(&str, &str); 4] = [
     ("Instant::now", "time is a parameter; see engine::ports::Clock"),
 ];
 
-fn leftover_violations(file: &Source) -> Vec<String> {
+fn leftover_violations(file: &Source, is_test: bool) -> Vec<String> {
     let Source { path, text } = file;
     let code = code_only(text);
     let (product, _) = without_tests(&code);
     let core = module_path(path).first().and_then(|room| floor_of(room)).is_some_and(|floor| floor < 3);
-    let in_source = path.starts_with("src/");
     let mut rules: Vec<(&str, &str, &str)> = Vec::new();
     rules.extend(NEVER.map(|(needle, remedy)| (code.as_str(), needle, remedy)));
     rules.extend(NEVER_IN_TEXT.map(|needle| (text.as_str(), needle, "do it, or file it and say nothing here")));
-    if in_source {
+    if !is_test {
         rules.extend(NEVER_OUTSIDE_TESTS.map(|(needle, remedy)| (product.as_str(), needle, remedy)));
     }
-    if core {
+    if core && !is_test {
         rules.extend(NEVER_IN_CORE.map(|(needle, remedy)| (product.as_str(), needle, remedy)));
     }
     let found = |(text, needle, remedy): (&str, &str, &str)| -> Vec<String> {
@@ -271,13 +290,15 @@ fn leftover_violations(file: &Source) -> Vec<String> {
 
 #[test]
 fn nothing_is_left_over() {
-    let sources: Vec<Source> = [files("src", &[".rs"]), files("tests", &[".rs"])].into_iter().flatten().collect();
-    assert_clean(&sources, leftover_violations);
+    let sources = all_sources();
+    let tests = test_stems(&sources);
+    assert_clean(&sources, |file| leftover_violations(file, is_test_file(file, &tests)));
 }
 
 #[test]
 fn each_leftover_is_caught() {
-    let caught = |path: &str, text: &str| !leftover_violations(&source(path, text)).is_empty();
+    let caught =
+        |path: &str, text: &str| !leftover_violations(&source(path, text), path.starts_with("tests/")).is_empty();
     for (needle, _) in NEVER {
         assert!(caught("tests/it/x.rs", &format!("fn f() {{ {needle} }}")), "{needle}");
     }
@@ -343,8 +364,10 @@ fn doc_violations(file: &Source) -> Vec<String> {
 
 #[test]
 fn every_file_says_what_it_is_for() {
-    let sources: Vec<Source> = [files("src", &[".rs"]), files("tests", &[".rs"])].into_iter().flatten().collect();
-    assert_clean(&sources, doc_violations);
+    let sources = all_sources();
+    let tests = test_stems(&sources);
+    let in_tests = |file: &Source| file.path.starts_with("src/") && is_test_file(file, &tests);
+    assert_clean(&sources, |file| if in_tests(file) { Vec::new() } else { doc_violations(file) });
 }
 
 #[test]
