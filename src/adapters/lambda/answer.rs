@@ -45,33 +45,23 @@ impl StreamEvent {
         Answer { failures: Vec::new(), state: self.state.as_deref() }
     }
 
-    /// The answer when everything below `lowest_failed` is durable. That record and all after it come again, which is why one
-    /// failure is enough. It is an error where the batch has to fail as a whole: the number is unknown, belongs to the first
-    /// record or to none, or the mapping does not read failures. `reason` is for that error's message.
-    pub fn answer(
-        &self,
-        lowest_failed: Option<&SequenceNumber>,
-        reporting: Reporting,
-        reason: &str,
-    ) -> Result<Answer<'_>, NothingDurable> {
+    /// The answer when the records before position `failed` are durable and that one is not. It and all after it come again, which
+    /// is why one failure is enough. It is an error where the batch has to fail as a whole: nothing is durable, no number can
+    /// say from where on, or the mapping does not read failures. `reason` is for that error's message.
+    pub fn answer(&self, failed: usize, reporting: Reporting, reason: &str) -> Result<Answer<'_>, NothingDurable> {
         let nothing = || NothingDurable(reason.to_owned());
-        let failed = lowest_failed.ok_or_else(nothing)?;
-        if reporting == Reporting::WholeBatch {
+        if reporting == Reporting::WholeBatch || failed >= self.records.len() {
             return Err(nothing());
         }
-        let numbered = self.records.iter().filter_map(|record| {
-            let text = record.sequence.as_deref()?;
-            Some((text.parse::<SequenceNumber>().ok()?, text))
-        });
-        let mut numbers: Vec<(SequenceNumber, &str)> = numbered.collect();
-        numbers.sort();
-        match numbers.binary_search_by(|(number, _)| number.cmp(failed)) {
-            Err(_) => Err(nothing()),
-            Ok(at) if numbers[..at].iter().all(|(number, _)| number == failed) => Err(nothing()),
-            Ok(at) => {
-                Ok(Answer { failures: vec![ItemFailure { identifier: numbers[at].1 }], state: self.state.as_deref() })
-            }
-        }
+        let number = |at: &usize| -> Option<(SequenceNumber, &str)> {
+            let text = self.records[*at].sequence.as_deref()?;
+            Some((text.parse().ok()?, text))
+        };
+        // A record without a number cannot be named; then the nearest before it, though durable, comes again too.
+        let from = (1..=failed).rev().find(|at| number(at).is_some()).ok_or_else(nothing)?;
+        // Mappings deliver in the stream's order; if one did not, the lowest number would still be the safe one.
+        let lowest = (from..self.records.len()).filter_map(|at| number(&at)).min().ok_or_else(nothing)?;
+        Ok(Answer { failures: vec![ItemFailure { identifier: lowest.1 }], state: self.state.as_deref() })
     }
 }
 
@@ -82,42 +72,48 @@ mod tests {
     /// Numbers of different lengths, in stream order: as text they would sort otherwise.
     const NUMBERS: [&str; 3] = ["20500000000000000910398", "820400000000000001192334", "1683700000000000001135967"];
 
-    fn event(rest: &str) -> StreamEvent {
-        let record = |number: &str| format!(r#"{{"eventName":"INSERT","dynamodb":{{"SequenceNumber":"{number}"}}}}"#);
-        let records: Vec<String> = NUMBERS.iter().map(|number| record(number)).chain(["{}".to_owned()]).collect();
+    fn event(sequences: &[&str], rest: &str) -> StreamEvent {
+        let record = |number: &&str| format!(r#"{{"eventName":"INSERT","dynamodb":{{"SequenceNumber":"{number}"}}}}"#);
+        let records: Vec<String> = sequences.iter().map(record).collect();
         StreamEvent::parse(&format!("{{\"Records\":[{}]{rest}}}", records.join(","))).unwrap()
     }
 
-    fn number(text: &str) -> SequenceNumber {
-        text.parse().unwrap()
+    fn named(sequences: &[&str], failed: usize) -> Option<String> {
+        let event = event(sequences, "");
+        let answer = event.answer(failed, Reporting::ItemFailures, "x").ok()?;
+        assert_eq!(answer.failures.len(), 1);
+        Some(answer.failures[0].identifier.to_owned())
     }
 
     #[test]
     fn all_done_is_an_empty_list() {
-        assert_eq!(serde_json::to_string(&event("").done()).unwrap(), r#"{"batchItemFailures":[]}"#);
-        let windowed = serde_json::to_string(&event(r#","state":{"a":"b"}"#).done()).unwrap();
+        assert_eq!(serde_json::to_string(&event(&NUMBERS, "").done()).unwrap(), r#"{"batchItemFailures":[]}"#);
+        let windowed = serde_json::to_string(&event(&NUMBERS, r#","state":{"a":"b"}"#).done()).unwrap();
         assert_eq!(windowed, r#"{"batchItemFailures":[],"state":{"a":"b"}}"#);
     }
 
     #[test]
     fn a_failure_in_the_middle_is_named_as_the_event_spells_it() {
-        let event = event("");
-        for text in &NUMBERS[1..] {
-            let answer = event.answer(Some(&number(&format!("000{text}"))), Reporting::ItemFailures, "x").unwrap();
-            assert_eq!(answer.failures, [ItemFailure { identifier: text }]);
-        }
+        assert_eq!(named(&NUMBERS, 1).as_deref(), Some(NUMBERS[1]));
+        assert_eq!(named(&NUMBERS, 2).as_deref(), Some(NUMBERS[2]));
+        assert_eq!(named(&["1", "0002", "3"], 1).as_deref(), Some("0002"));
+    }
+
+    #[test]
+    fn never_more_is_claimed_than_is_durable() {
+        // Out of order: 2 would be passed over if 3 were named.
+        assert_eq!(named(&["1", "3", "2"], 1).as_deref(), Some("2"));
+        // The failed record has no number: the one before it comes again.
+        assert_eq!(named(&["1", "2", "none", "4"], 2).as_deref(), Some("2"));
+        assert_eq!(named(&["none", "none", "3"], 1), None);
     }
 
     #[test]
     fn nothing_durable_fails_the_invocation() {
-        let event = event("");
-        let unknown = number("5");
-        for (failed, reporting) in [
-            (None, Reporting::ItemFailures),
-            (Some(&number(NUMBERS[0])), Reporting::ItemFailures),
-            (Some(&unknown), Reporting::ItemFailures),
-            (Some(&number(NUMBERS[1])), Reporting::WholeBatch),
-        ] {
+        let event = event(&NUMBERS, "");
+        for (failed, reporting) in
+            [(0, Reporting::ItemFailures), (3, Reporting::ItemFailures), (1, Reporting::WholeBatch)]
+        {
             let error = event.answer(failed, reporting, "the table throttles").unwrap_err();
             assert!(error.to_string().contains("the table throttles"));
         }

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::answer::{NothingDurable, Reporting};
 use super::event::{EventFault, StreamEvent};
-use crate::model::change::{RawRecord, SequenceNumber};
+use crate::model::change::RawRecord;
 
 /// Why an invocation fails; the mapping delivers its batch again.
 #[derive(Debug, thiserror::Error)]
@@ -37,8 +37,8 @@ impl InvocationError {
 /// How far applying a batch came before it failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// The lowest number that is not durable; `None` where that is not known.
-    pub lowest: Option<SequenceNumber>,
+    /// Position in the batch of the first record that is not durable.
+    pub position: usize,
     pub reason: String,
 }
 
@@ -64,7 +64,7 @@ where
     };
     let answer = match outcome {
         Ok(()) => event.done(),
-        Err(failure) => event.answer(failure.lowest.as_ref(), reporting, &failure.reason)?,
+        Err(failure) => event.answer(failure.position, reporting, &failure.reason)?,
     };
     Ok(serde_json::value::to_raw_value(&answer)?)
 }
@@ -77,8 +77,8 @@ mod tests {
         {"eventName":"INSERT","dynamodb":{"SequenceNumber":"222"}}]}"#;
     const MINUTE: Duration = Duration::from_secs(60);
 
-    fn failure(lowest: &str) -> Result<(), Failure> {
-        Err(Failure { lowest: lowest.parse().ok(), reason: "throttled".to_owned() })
+    fn failure(position: usize) -> Result<(), Failure> {
+        Err(Failure { position, reason: "throttled".to_owned() })
     }
 
     #[tokio::test]
@@ -91,16 +91,15 @@ mod tests {
             handle(EVENT, Reporting::ItemFailures, MINUTE, apply).await
         };
         assert_eq!(answer(Ok(())).await.unwrap().get(), r#"{"batchItemFailures":[]}"#);
-        let partial = answer(failure("222")).await.unwrap();
+        let partial = answer(failure(1)).await.unwrap();
         assert_eq!(partial.get(), r#"{"batchItemFailures":[{"itemIdentifier":"222"}]}"#);
-        assert_eq!(answer(failure("111")).await.unwrap_err().code(), "nothing-durable");
-        assert_eq!(answer(failure("unknown")).await.unwrap_err().code(), "nothing-durable");
+        assert_eq!(answer(failure(0)).await.unwrap_err().code(), "nothing-durable");
     }
 
     #[tokio::test]
     async fn the_end_of_a_window_applies_nothing_and_hands_back_its_state() {
         let event = r#"{"Records":[],"state":{"a":"b"},"isFinalInvokeForWindow":true}"#;
-        let apply = |_| async { failure("111") };
+        let apply = |_| async { failure(0) };
         let answer = handle(event, Reporting::ItemFailures, MINUTE, apply).await.unwrap();
         assert_eq!(answer.get(), r#"{"batchItemFailures":[],"state":{"a":"b"}}"#);
     }
