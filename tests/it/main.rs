@@ -2,5 +2,6 @@
 
 mod embedded;
 mod house;
+mod lambda;
 mod store;
 mod stream;
