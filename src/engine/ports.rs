@@ -10,6 +10,7 @@ use chrono::{DateTime, Utc};
 use crate::model::change::{RawRecord, SequenceNumber};
 use crate::model::key::TableKey;
 use crate::model::value::{Item, Value};
+pub use crate::plan::outcome::CancelReason;
 use crate::plan::write::{TableRef, Write};
 
 /// The two tables.
@@ -85,17 +86,6 @@ pub enum TransactError {
     Cancelled(Vec<CancelReason>),
     #[error(transparent)]
     Store(#[from] StoreError),
-}
-
-/// Why a write of a cancelled transaction was not possible.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CancelReason {
-    /// This write was fine; another one was not.
-    None,
-    ConditionFailed,
-    Conflict,
-    Throttled,
-    Refused(String),
 }
 
 impl StoreError {

@@ -6,10 +6,16 @@
 //! tombstone), `Quarantined` (reason), `ExpiresAt` (epoch seconds, tombstones only).
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use crate::model::change::SequenceNumber;
-use crate::model::derived::{Measures, RowKind};
-use crate::model::key::TableKey;
+use crate::model::derived::{Derived, Measures, Row, RowKind};
+use crate::model::key::{TableKey, hex};
+use crate::model::value::{Item, Value};
+use crate::plan::state;
+
+/// The attribute that holds the revision; the condition of the next commit compares it.
+pub const REVISION: &str = "Rev";
 
 /// One ledger row, decoded.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,4 +65,237 @@ pub struct AppliedRow {
     /// Digest of the row's item: a row is written again only when it changes.
     #[serde(rename = "h")]
     pub hash: String,
+}
+
+/// A ledger row that cannot be read. Nothing may be applied for its item: what is in the table for it is not known.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "ledger row `{row}`, attribute `{attribute}`: {reason}; restore the row from a backup of the state table, or run the \
+     version that wrote it"
+)]
+pub struct LedgerFault {
+    /// Partition key of the row.
+    pub row: String,
+    pub attribute: &'static str,
+    pub reason: String,
+}
+
+impl LedgerRow {
+    /// Where the row of a source item lives in the state table.
+    pub fn key(source: &TableKey) -> TableKey {
+        state::ledger_key(source)
+    }
+
+    /// True for the items of the state table that are ledger rows, for scans.
+    pub fn is_ledger(item: &Item) -> bool {
+        item.text(state::PARTITION).is_some_and(|key| key.starts_with(state::LEDGER_PREFIX))
+    }
+
+    /// The item as it is stored.
+    pub fn to_item(&self) -> Item {
+        let mut item = LedgerRow::key(&self.source)
+            .to_item(&state::key_names())
+            .with("Key", Value::text(json(&self.source)))
+            .with(REVISION, revision(self.revision))
+            .with("Applied", Value::text(json(&self.applied)))
+            .with("Model", Value::text(&self.model));
+        if let Some(sequence) = &self.sequence {
+            item.insert("Seq", Value::text(sequence.padded()));
+        }
+        if let Some(entity) = &self.entity {
+            item.insert("Entity", Value::text(entity));
+        }
+        if self.deleted {
+            item.insert("Deleted", Value::Bool(true));
+        }
+        if let Some(at) = self.expires_at {
+            item.insert("ExpiresAt", Value::N(at.into()));
+        }
+        if let Some(reason) = &self.quarantined {
+            item.insert("Quarantined", Value::text(reason));
+        }
+        item
+    }
+
+    /// Reads a stored row. Fails on whatever this version did not write, rather than guess what has been applied.
+    pub fn from_item(item: &Item) -> Result<LedgerRow, LedgerFault> {
+        let fault = |attribute: &'static str, reason: String| LedgerFault {
+            row: item.text(state::PARTITION).unwrap_or("without a key").to_owned(),
+            attribute,
+            reason,
+        };
+        let text = |attribute: &'static str| {
+            item.text(attribute).ok_or_else(|| fault(attribute, "is absent or not a text".to_owned()))
+        };
+        let number = |attribute: &'static str| match item.get(attribute) {
+            None => Ok(None),
+            Some(Value::N(number)) => Ok(Some(number.to_plain())),
+            Some(other) => Err(fault(attribute, format!("{} is not a number", other.shown()))),
+        };
+        let source: TableKey = serde_json::from_str(text("Key")?).map_err(|e| fault("Key", e.to_string()))?;
+        if item.text(state::PARTITION) != LedgerRow::key(&source).partition.as_text() {
+            return Err(fault("Key", format!("names `{source}`, whose row this is not")));
+        }
+        let revision = number(REVISION)?.ok_or_else(|| fault(REVISION, "is absent".to_owned()))?;
+        let sequence = match item.get("Seq") {
+            None => None,
+            Some(_) => Some(text("Seq")?.parse().map_err(|e| fault("Seq", format!("{e}")))?),
+        };
+        Ok(LedgerRow {
+            sequence,
+            revision: revision.parse().map_err(|e| fault(REVISION, format!("{revision}: {e}")))?,
+            entity: item.text("Entity").map(str::to_owned),
+            applied: serde_json::from_str(text("Applied")?).map_err(|e| fault("Applied", e.to_string()))?,
+            model: text("Model")?.to_owned(),
+            deleted: item.get("Deleted") == Some(&Value::Bool(true)),
+            expires_at: number("ExpiresAt")?
+                .map(|text| text.parse().map_err(|e| fault("ExpiresAt", format!("{text}: {e}"))))
+                .transpose()?,
+            quarantined: item.text("Quarantined").map(str::to_owned),
+            source,
+        })
+    }
+}
+
+impl Applied {
+    /// What will have been applied once `derived` is in the table; in an order of its own, so that equal data are equal.
+    pub fn of(derived: &Derived) -> Applied {
+        let mut counts: Vec<AppliedCount> = derived
+            .counts
+            .iter()
+            .map(|count| AppliedCount {
+                aggregate: count.aggregate.clone(),
+                key: count.key.clone(),
+                measures: count
+                    .measures
+                    .iter()
+                    .filter(|(_, n)| !n.is_zero())
+                    .map(|(m, n)| (m.clone(), n.clone()))
+                    .collect(),
+            })
+            .collect();
+        counts.sort_by(|a, b| (&a.key, &a.aggregate).cmp(&(&b.key, &b.aggregate)));
+        let mut rows: Vec<AppliedRow> = derived.rows.iter().map(AppliedRow::of).collect();
+        rows.sort_by(|a, b| (&a.key, a.kind, &a.name).cmp(&(&b.key, b.kind, &b.name)));
+        Applied { counts, rows }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.counts.is_empty() && self.rows.is_empty()
+    }
+}
+
+impl AppliedRow {
+    fn of(row: &Row) -> AppliedRow {
+        AppliedRow { kind: row.kind, name: row.name.clone(), key: row.key.clone(), hash: item_hash(&row.item) }
+    }
+
+    /// The marker attribute's value of the stored row.
+    pub fn marker(&self) -> String {
+        row_marker(self.kind, &self.name)
+    }
+}
+
+/// The marker attribute's value of a listing, expiry or finding row.
+pub fn row_marker(kind: RowKind, name: &str) -> String {
+    format!("{}/{name}", kind.name())
+}
+
+/// The marker attribute's value of an aggregate item.
+pub fn aggregate_marker(aggregate: &str) -> String {
+    format!("aggregate/{aggregate}")
+}
+
+/// 32 hexadecimal digits of a SHA-256 over an item's canonical JSON (attribute names sorted, numbers normalised).
+pub fn item_hash(item: &Item) -> String {
+    hex(&Sha256::digest(json(item).as_bytes())[..16])
+}
+
+/// A revision as DynamoDB's number.
+pub fn revision(revision: u64) -> Value {
+    // Revisions count commits of one item from 1: they stay far below 2^63.
+    Value::N(i64::try_from(revision).unwrap_or(i64::MAX).into())
+}
+
+fn json<T: Serialize>(value: &T) -> String {
+    serde_json::to_string(value).expect("maps with text keys and no floats always have a JSON form")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::value::Bytes;
+
+    fn row() -> LedgerRow {
+        LedgerRow {
+            source: TableKey {
+                partition: Value::N("12.5".parse().unwrap()),
+                sort: Some(Value::B(Bytes(vec![0, 255]))),
+            },
+            sequence: Some("1683700000000000001135967".parse().unwrap()),
+            revision: 7,
+            entity: Some("WorkOrder".to_owned()),
+            applied: Applied {
+                counts: vec![AppliedCount {
+                    aggregate: "wo_status".to_owned(),
+                    key: TableKey::text("PROJECT#\u{e9}\"", "STATS"),
+                    measures: [("Sum_Hours".to_owned(), "-99999999999999999999999999999999999999".parse().unwrap())]
+                        .into(),
+                }],
+                rows: vec![AppliedRow {
+                    kind: RowKind::Finding,
+                    name: "G201".to_owned(),
+                    key: TableKey { partition: Value::text("KEEPER#FINDINGS#G201"), sort: None },
+                    hash: "00ff".to_owned(),
+                }],
+            },
+            model: "abc".to_owned(),
+            deleted: false,
+            expires_at: None,
+            quarantined: None,
+        }
+    }
+
+    #[test]
+    fn a_row_reads_back_as_it_was_written() {
+        let live = row();
+        assert_eq!(LedgerRow::from_item(&live.to_item()), Ok(live.clone()));
+        let tombstone = LedgerRow {
+            sequence: None,
+            entity: None,
+            applied: Applied::default(),
+            deleted: true,
+            expires_at: Some(1_800_000_000),
+            quarantined: Some("too large".to_owned()),
+            ..live
+        };
+        assert_eq!(LedgerRow::from_item(&tombstone.to_item()), Ok(tombstone));
+    }
+
+    #[test]
+    fn a_damaged_row_is_a_fault_and_never_a_guess() {
+        for attribute in ["Key", REVISION, "Applied", "Model"] {
+            let mut item = row().to_item();
+            item.0.remove(attribute);
+            assert_eq!(LedgerRow::from_item(&item).unwrap_err().attribute, attribute);
+        }
+        let wrong = [
+            ("Seq", Value::text("12x")),
+            ("ExpiresAt", Value::text("soon")),
+            (REVISION, Value::N("1.5".parse().unwrap())),
+        ];
+        for (attribute, value) in wrong {
+            assert_eq!(LedgerRow::from_item(&row().to_item().with(attribute, value)).unwrap_err().attribute, attribute);
+        }
+        let moved = row().to_item().with(state::PARTITION, Value::text("LEDGER#00"));
+        assert_eq!(LedgerRow::from_item(&moved).unwrap_err().attribute, "Key");
+    }
+
+    #[test]
+    fn hashes_see_content_and_not_notation() {
+        let item = |number: &str| Item::new().with("A", Value::N(number.parse().unwrap()));
+        assert_eq!(item_hash(&item("1.50")), item_hash(&item("1.5")));
+        assert_ne!(item_hash(&item("1.5")), item_hash(&item("1.51")));
+        assert_ne!(item_hash(&item("1.5")), item_hash(&Item::new().with("A", Value::text("1.5"))));
+    }
 }

@@ -4,4 +4,7 @@ pub mod delta;
 pub mod ledger;
 pub mod outcome;
 pub mod pack;
+pub mod state;
+#[cfg(test)]
+pub mod testing;
 pub mod write;

@@ -1,1 +1,19 @@
-//! (to come)
+//! A DynamoDB in memory: two tables with real transactions, the stream of the one, virtual time and faults on demand.
+//!
+//! Nothing here is scripted: writes change state, conditions are evaluated against it, and every refusal comes from a rule
+//! that DynamoDB has too. So a test asserts what is in the tables, not which calls were made. Faults (a lost answer, a
+//! conflict, an outage) are asked for by name and then happen to the next request.
+//!
+//! - [`store`]: the `Store` port, with faults and counters;
+//! - [`table`]: one table: limits, conditions, expressions, pages;
+//! - [`clock`]: time that passes only when someone sleeps or a test says so;
+//! - [`executor`]: runs futures without a runtime, to the end or one step at a time;
+
+pub mod clock;
+pub mod executor;
+pub mod store;
+pub mod table;
+
+pub use clock::SimClock;
+pub use executor::{Stepper, block_on};
+pub use store::{Fault, SimStore, StreamView};

@@ -100,36 +100,51 @@ fn conditions(sink: &mut Sink, field: &Field<'_>) -> Vec<Condition> {
 }
 
 fn read_indexes(sink: &mut Sink, fields: &mut Fields<'_>, table: &Table) -> Vec<EntityIndex> {
-    let Some(mut fields) = fields.take(sink, "index").and_then(|field| field.fields(sink)) else { return Vec::new() };
+    let Some(field) = fields.take(sink, "index") else { return Vec::new() };
+    let Some(mut fields) = field.fields(sink) else {
+        sink.mark_broken(&field.path);
+        return Vec::new();
+    };
     let mut read = Vec::new();
-    for (name, field) in fields.take_all(sink) {
-        let Some(index) = table.index(&name) else {
-            if !sink.is_broken(&["table"]) && !sink.is_broken(&["table", "index", &name]) {
-                let message = format!("the table has no index `{name}`");
-                let remedy = match table.indexes.is_empty() {
-                    true => format!("declare it as `[table.index.{name}]`"),
-                    false => suggest::remedy(&name, table.indexes.iter().map(|index| index.name.as_str())),
-                };
-                sink.fault(&rules::UNKNOWN_INDEX, field.key.clone(), message, remedy);
-            }
-            continue;
-        };
-        let Some(mut fields) = field.fields(sink) else { continue };
-        let mut keys = Vec::new();
-        for attribute in index.attributes() {
-            let Some(template) = fields.take_named(sink, &attribute.name) else {
-                fields.missing(sink, &attribute.name, "every key attribute of an index needs a template");
-                continue;
-            };
-            keys.extend(template.template(sink).map(|template| (attribute.name.clone(), template)));
+    for (name, index) in fields.take_all(sink) {
+        let filled = read_index(sink, &name, &index, table);
+        if filled.is_none() {
+            // The entity's variables are not all known then.
+            sink.mark_broken(&field.path);
         }
-        let when = read_conditions(sink, &mut fields, "when");
-        let mut known: Vec<&str> = index.attributes().map(|attribute| attribute.name.as_str()).collect();
-        known.push("when");
-        fields.finish_among(sink, &known);
-        read.push(EntityIndex { index: name, keys, when });
+        read.extend(filled);
     }
     read
+}
+
+/// One index's templates; `None`, with faults unless the index itself has them, if not all could be read.
+fn read_index(sink: &mut Sink, name: &str, field: &Field<'_>, table: &Table) -> Option<EntityIndex> {
+    let Some(index) = table.index(name) else {
+        if !sink.is_broken(&["table"]) && !sink.is_broken(&["table", "index", name]) {
+            let message = format!("the table has no index `{name}`");
+            let remedy = match table.indexes.is_empty() {
+                true => format!("declare it as `[table.index.{name}]`"),
+                false => suggest::remedy(name, table.indexes.iter().map(|index| index.name.as_str())),
+            };
+            sink.fault(&rules::UNKNOWN_INDEX, field.key.clone(), message, remedy);
+        }
+        return None;
+    };
+    let mut fields = field.fields(sink)?;
+    let mut keys = Vec::new();
+    for attribute in index.attributes() {
+        let Some(template) = fields.take_named(sink, &attribute.name) else {
+            fields.missing(sink, &attribute.name, "every key attribute of an index needs a template");
+            continue;
+        };
+        keys.extend(template.template(sink).map(|template| (attribute.name.clone(), template)));
+    }
+    let when = read_conditions(sink, &mut fields, "when");
+    let mut known: Vec<&str> = index.attributes().map(|attribute| attribute.name.as_str()).collect();
+    known.push("when");
+    fields.finish_among(sink, &known);
+    let whole = keys.len() == index.attributes().count();
+    whole.then(|| EntityIndex { index: name.to_owned(), keys, when })
 }
 
 fn read_attributes(sink: &mut Sink, fields: &mut Fields<'_>) -> Vec<Attribute> {

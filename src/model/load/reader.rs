@@ -102,13 +102,15 @@ impl<'s> Sink<'s> {
             .map_or(0..0, |place| place.key.clone())
     }
 
-    /// Where `text` stands within the value of the part; the whole value if it is not written there as it is.
+    /// Where `text` stands within the value of the part, with its quotes if it has some of its own; the whole value if it is
+    /// not written there as it is.
     pub fn within(&self, path: &[&str], text: &str) -> Range<usize> {
         let span = self.value_span(path);
-        match self.source.get(span.clone()).and_then(|raw| raw.find(text)) {
-            Some(at) => span.start + at..span.start + at + text.len(),
-            None => span,
-        }
+        let raw = self.source.get(span.clone()).unwrap_or_default();
+        let found = [format!("\"{text}\""), format!("'{text}'"), text.to_owned()]
+            .into_iter()
+            .find_map(|form| raw.find(&form).map(|at| span.start + at..span.start + at + form.len()));
+        found.unwrap_or(span)
     }
 
     fn note(&mut self, path: Path, key: Range<usize>, value: Range<usize>) {

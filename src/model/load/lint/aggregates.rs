@@ -38,7 +38,7 @@ fn check_group<'m>(lint: &mut Lint<'m, '_, '_>, aggregate: &Aggregate, entity: &
             Some(attribute) => {
                 lint.demand_kind(entity, attribute, &[Kind::S, Kind::N, Kind::Bool], span, "a group");
             }
-            None if lint.is_whole(entity) && !key_variables(entity).contains(name.as_str()) => {
+            None if lint.knows_variables(entity) && !key_variables(entity).contains(name.as_str()) => {
                 let known: Vec<&str> = key_variables(entity)
                     .into_iter()
                     .chain(entity.attributes.iter().map(|a| a.name.as_str()))
@@ -76,7 +76,7 @@ fn check_measures<'m>(lint: &mut Lint<'m, '_, '_>, aggregate: &Aggregate, entity
                 let message = format!("`{name}` has no `one_of`, so its counts have no declared set");
                 lint.fault(&rules::NO_BUCKETS, span, message, "declare `one_of` for it, or `buckets` here");
             }
-            for bucket in &aggregate.buckets {
+            for bucket in aggregate.buckets.iter().filter(|bucket| *bucket != OTHER) {
                 let path = ["aggregate", &aggregate.name, "buckets"];
                 lint.check_value(&path, bucket, entity, attribute, &rules::NEVER_TRUE);
             }
@@ -112,7 +112,8 @@ fn check_key<'m>(lint: &mut Lint<'m, '_, '_>, aggregate: &'m Aggregate, entity: 
     }
     for name in &aggregate.group_by {
         let in_key = keys.iter().any(|(_, template)| template.variables().any(|variable| variable.name == *name));
-        if !in_key {
+        let known = entity.attribute(name).is_some() || key_variables(entity).contains(name.as_str());
+        if known && !in_key {
             let span = lint.sink.within(&["aggregate", &aggregate.name, "group_by"], name);
             let message = format!("groups by `{name}` would share one item: it is not in the key");
             lint.fault(

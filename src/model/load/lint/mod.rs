@@ -63,6 +63,11 @@ impl<'m> Lint<'m, '_, '_> {
         !self.sink.is_broken(&["entity", &entity.name])
     }
 
+    /// True if the entity's indexes were read too: a variable may stand in an index key only.
+    fn knows_variables(&self, entity: &Entity) -> bool {
+        self.is_whole(entity) && !self.sink.is_broken(&["entity", &entity.name, "index"])
+    }
+
     /// False where the attribute's type could not be read: then nothing is said about it.
     fn knows_type(&self, entity: &Entity, attribute: &Attribute) -> bool {
         !self.sink.is_broken(&["entity", &entity.name, "attribute", &attribute.name])
@@ -114,7 +119,11 @@ impl<'m> Lint<'m, '_, '_> {
         if self.knows_type(entity, attribute) {
             let span = self.sink.within(path, value);
             let message = format!("`{}` is never `{value}`: {why}", attribute.name);
-            self.fault(never, span, message, suggest::remedy(value, attribute.one_of.iter().map(String::as_str)));
+            let remedy = match attribute.one_of.is_empty() {
+                true => "use a value that the attribute can have".to_owned(),
+                false => suggest::remedy(value, attribute.one_of.iter().map(String::as_str)),
+            };
+            self.fault(never, span, message, remedy);
         }
     }
 }

@@ -59,7 +59,7 @@ pub(super) fn place(lint: &Lint, path: &[&str], variable: &Variable) -> std::ops
 
 fn check_variable(lint: &mut Lint, path: &[&str], variable: &Variable, entity: &Entity, usage: Use) {
     let known = key_variables(entity);
-    if usage != Use::Source && lint.is_whole(entity) && !known.contains(variable.name.as_str()) {
+    if usage != Use::Source && lint.knows_variables(entity) && !known.contains(variable.name.as_str()) {
         let all: Vec<&str> = known.into_iter().chain(entity.attributes.iter().map(|a| a.name.as_str())).collect();
         let message = format!("`{}` is neither an attribute nor a key variable of `{}`", variable.name, entity.name);
         let remedy = super::suggest::remedy(&variable.name, all.iter().copied());

@@ -1,0 +1,64 @@
+//! The state table's rows: which there are and under which keys, in one place.
+//!
+//! | row | `PK` | `SK` | written by |
+//! |---|---|---|---|
+//! | ledger | `LEDGER#<digest of the source key>` | `LEDGER` | every commit |
+//! | quarantine | `QUARANTINE` | `<sequence number, padded>#<digest>`, or `-#<event id or digest>` | the commit that gives an item up; malformed records |
+//! | outbox | `OUTBOX` | `<threshold key>` | the sweep |
+//! | alert | `ALERT#<digest of the episode>` | `ALERT` | the sweep |
+//! | checkpoint | `STREAM#<stream's ARN>` | `SHARD#<shard id>` | the worker |
+//!
+//! Digests stand for source keys because a source key may be as long as a key can be; the row carries the key itself.
+
+use crate::model::change::SequenceNumber;
+use crate::model::key::{KeyNames, TableKey};
+
+/// Name of the partition key attribute.
+pub const PARTITION: &str = "PK";
+/// Name of the sort key attribute.
+pub const SORT: &str = "SK";
+/// Begins every ledger row's partition key.
+pub const LEDGER_PREFIX: &str = "LEDGER#";
+/// The partition of all quarantine rows.
+pub const QUARANTINE: &str = "QUARANTINE";
+/// The partition of all outbox rows.
+pub const OUTBOX: &str = "OUTBOX";
+
+/// The key attributes of the state table.
+pub fn key_names() -> KeyNames {
+    KeyNames { partition: PARTITION.to_owned(), sort: Some(SORT.to_owned()) }
+}
+
+/// The ledger row of a source item.
+pub fn ledger_key(source: &TableKey) -> TableKey {
+    TableKey::text(format!("{LEDGER_PREFIX}{}", source.digest()), "LEDGER")
+}
+
+/// The quarantine row of a change of a source item; without a sequence number, of the item itself.
+pub fn quarantine_key(source: &TableKey, sequence: Option<&SequenceNumber>) -> TableKey {
+    let sequence = sequence.map_or_else(|| "-".to_owned(), SequenceNumber::padded);
+    TableKey::text(QUARANTINE, format!("{sequence}#{}", source.digest()))
+}
+
+/// The quarantine row of a record that is too malformed to name an item. `id` tells it from others: its event id, or a
+/// digest of its content, so that a second delivery writes the same row.
+pub fn malformed_key(sequence: Option<&SequenceNumber>, id: &str) -> TableKey {
+    let sequence = sequence.map_or_else(|| "-".to_owned(), SequenceNumber::padded);
+    let id: String = id.chars().take(200).collect();
+    TableKey::text(QUARANTINE, format!("{sequence}#{id}"))
+}
+
+/// The outbox row of one notification.
+pub fn outbox_key(threshold_key: &str) -> TableKey {
+    TableKey::text(OUTBOX, threshold_key)
+}
+
+/// The alert row of one episode.
+pub fn alert_key(episode_digest: &str) -> TableKey {
+    TableKey::text(format!("ALERT#{episode_digest}"), "ALERT")
+}
+
+/// The checkpoint row of one shard of one stream: shards of different streams may share an id.
+pub fn checkpoint_key(stream_arn: &str, shard: &str) -> TableKey {
+    TableKey::text(format!("STREAM#{stream_arn}"), format!("SHARD#{shard}"))
+}
