@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::future::join_all;
-use tablekeeper::adapters::dynamodb::{Call, Connection, Created, DynamoStore, DynamoStream};
+use tablekeeper::adapters::dynamodb::{Call, Connection, ConnectionError, Created, DynamoStore, DynamoStream};
 use tablekeeper::adapters::embedded::{Embedded, EmbeddedError};
 use tablekeeper::engine::ports::{ShardStart, Store, StoreError, TransactError};
 use tablekeeper::model::decimal::Decimal;
@@ -225,6 +225,8 @@ async fn errors_say_what_can_be_done() {
     assert_eq!(store.get(TableRef::Source, std::slice::from_ref(&key)).await, Err(no_table.clone()));
     assert_eq!(store.transact(&[add_one(&key)]).await, Err(TransactError::Store(no_table.clone())));
     assert_eq!(store.scan(TableRef::Source, (0, 1), None).await, Err(no_table));
+    let nonsense = Connection::local("127.0.0.1:8000").await.unwrap_err();
+    assert_eq!(nonsense, ConnectionError::Endpoint("127.0.0.1:8000".to_owned()));
     database.shutdown().await;
     let gone = store.get(TableRef::Source, &[key]).await;
     assert!(matches!(&gone, Err(StoreError::Unavailable(text)) if !text.is_empty()), "{gone:?}");

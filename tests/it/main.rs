@@ -3,5 +3,6 @@
 mod embedded;
 mod house;
 mod lambda;
+mod lost_answer;
 mod store;
 mod stream;

@@ -55,8 +55,9 @@ pub async fn open(endpoint: &str, table: &Table) -> (Connection, DynamoStore) {
 async fn the_embedded_database_keeps_the_contract() {
     let database = Embedded::start(None).unwrap();
     let table = table("contract");
-    let (_, store) = open(database.endpoint(), &table).await;
+    let (connection, store) = open(database.endpoint(), &table).await;
     contract(&store, &table.key_names()).await;
+    single_items_are_written_read_and_deleted(&connection, &table).await;
     database.shutdown().await;
 }
 
@@ -66,8 +67,24 @@ async fn dynamodb_local_keeps_the_contract() {
     let table = table("contract");
     let (connection, store) = open(&endpoint, &table).await;
     contract(&store, &table.key_names()).await;
+    single_items_are_written_read_and_deleted(&connection, &table).await;
     connection.delete_table(&table.name).await.unwrap();
     connection.delete_table(&table.state_table).await.unwrap();
+}
+
+/// What loads and demonstrations use; the engine does not.
+async fn single_items_are_written_read_and_deleted(connection: &Connection, table: &Table) {
+    let keys: Vec<Item> =
+        (0..60).map(|n| TableKey::text("SINGLE", n.to_string()).to_item(&table.key_names())).collect();
+    let items: Vec<Item> = keys.iter().map(|key| key.clone().with("State", Value::text("open"))).collect();
+    connection.put_items(&table.name, &items).await.unwrap();
+    let changed = keys[59].clone().with("State", Value::text("closed"));
+    connection.put_item(&table.name, &changed).await.unwrap();
+    connection.delete_item(&table.name, &keys[0]).await.unwrap();
+    connection.delete_item(&table.name, &keys[0]).await.unwrap();
+    assert_eq!(connection.get_item(&table.name, &keys[0]).await, Ok(None));
+    assert_eq!(connection.get_item(&table.name, &keys[30]).await, Ok(Some(items[30].clone())));
+    assert_eq!(connection.get_item(&table.name, &keys[59]).await, Ok(Some(changed)));
 }
 
 /// The whole contract, on two empty tables; `names` are those of the user's table.

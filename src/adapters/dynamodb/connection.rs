@@ -13,7 +13,6 @@ use aws_config::{AppName, BehaviorVersion, Region};
 use aws_sdk_dynamodb::config::Credentials;
 
 use super::usage::Usage;
-use crate::engine::ports::StoreError;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// One attempt of one request. A transaction of 100 large items and a full page of a scan take seconds at worst.
@@ -38,6 +37,15 @@ pub struct ConnectionOptions {
     pub local: bool,
 }
 
+/// Why no connection can be settled; nothing has been sent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConnectionError {
+    #[error("endpoint `{0}` is not a URL of http or https; write for example `http://127.0.0.1:8000`")]
+    Endpoint(String),
+    #[error("no Region is set; set AWS_REGION, name one in the profile, or give an endpoint")]
+    NoRegion,
+}
+
 /// Clients of one account and Region. Cheap to clone; clones share connections and counters.
 #[derive(Debug, Clone)]
 pub struct Connection {
@@ -47,10 +55,13 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Settles endpoint, Region and credentials; sends nothing to DynamoDB yet.
-    ///
-    /// Fails with [`StoreError::Denied`] where no Region is to be found.
-    pub async fn open(options: ConnectionOptions) -> Result<Connection, StoreError> {
+    /// Settles endpoint and Region; sends nothing yet. Credentials are looked for with the first request.
+    pub async fn open(options: ConnectionOptions) -> Result<Connection, ConnectionError> {
+        if let Some(endpoint) = &options.endpoint
+            && !["http://", "https://"].iter().any(|scheme| endpoint.starts_with(scheme))
+        {
+            return Err(ConnectionError::Endpoint(endpoint.clone()));
+        }
         let timeouts = TimeoutConfig::builder()
             .connect_timeout(CONNECT_TIMEOUT)
             .operation_attempt_timeout(ATTEMPT_TIMEOUT)
@@ -78,9 +89,7 @@ impl Connection {
         let mut config = loader.load().await;
         if config.region().is_none() {
             if !has_endpoint && config.endpoint_url().is_none() {
-                return Err(StoreError::Denied(
-                    "no Region is set; set AWS_REGION, name one in the profile, or give an endpoint".to_owned(),
-                ));
+                return Err(ConnectionError::NoRegion);
             }
             config = config.into_builder().region(Region::new(LOCAL_REGION)).build();
         }
@@ -92,7 +101,7 @@ impl Connection {
     }
 
     /// A database on this machine that accepts any credentials: Dynoxide in process, DynamoDB Local.
-    pub async fn local(endpoint: &str) -> Result<Connection, StoreError> {
+    pub async fn local(endpoint: &str) -> Result<Connection, ConnectionError> {
         let options = ConnectionOptions { endpoint: Some(endpoint.to_owned()), local: true, ..Default::default() };
         Connection::open(options).await
     }

@@ -119,8 +119,11 @@ fn sort_stream(failure: Failure) -> StreamError {
     }
 }
 
+/// Most characters of an error and its causes: some of the SDK's print whole requests.
+const CHAIN_LENGTH_MAX: usize = 400;
+
 /// An error and its causes in one line.
-pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
+fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -130,6 +133,9 @@ pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
             text.push_str(&part);
         }
         cause = error.source();
+    }
+    if text.chars().count() > CHAIN_LENGTH_MAX {
+        text = text.chars().take(CHAIN_LENGTH_MAX).chain("...".chars()).collect();
     }
     text
 }

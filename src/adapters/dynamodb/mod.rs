@@ -15,7 +15,7 @@ mod store;
 mod stream;
 mod usage;
 
-pub use connection::{Connection, ConnectionOptions};
+pub use connection::{Connection, ConnectionError, ConnectionOptions};
 pub use setup::{Created, IndexInfo, TableInfo};
 pub use store::DynamoStore;
 pub use stream::DynamoStream;
