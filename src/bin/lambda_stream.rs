@@ -54,7 +54,8 @@ fn model(settings: &Settings) -> anyhow::Result<Model> {
         None => std::fs::read_to_string(name)
             .with_context(|| format!("`{name}` is neither a shipped model nor a file that can be read"))?,
     };
-    let loaded = load(&source, name).map_err(|faults| all(&faults).context(format!("the model `{name}` is at fault")))?;
+    let loaded =
+        load(&source, name).map_err(|faults| all(&faults).context(format!("the model `{name}` is at fault")))?;
     for warning in &loaded.warnings {
         warn!("{name}:{warning}");
     }
