@@ -1,1 +1,267 @@
-//! (to come)
+//! A batch of stream records, applied.
+//!
+//! The contract: when [`Engine::apply`] returns a report, every record of the batch is accounted for: it is applied, or
+//! already applied, or superseded by a later record of its item in the batch, or changes nothing that is derived, or not
+//! ours to look at, or in quarantine. When it returns an error, [`ApplyError::position`] names the first record that is not
+//! durable; giving the batch again from there, or whole, or shuffled across items, is always right.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use super::commit::{CommitError, Settings, Works, count};
+use super::ports::{Clock, Store};
+use super::work::{Wish, Work};
+use crate::derive::decode::{Decoded, decode};
+use crate::derive::{derive, derive_poison};
+use crate::model::change::{Change, ChangeKind, RawRecord, SequenceNumber};
+use crate::model::key::{TableKey, hex};
+use crate::model::spec::Model;
+use crate::model::value::{Item, Value};
+use crate::plan::delta::instant;
+use crate::plan::ledger::Applied;
+use crate::plan::state;
+use crate::plan::write::{ACTIONS_MAX, Condition, Op, TableRef, Write};
+
+/// Applies changes of one table to its derived data.
+#[derive(Debug, Clone)]
+pub struct Engine<S, C> {
+    pub model: Arc<Model>,
+    pub store: S,
+    pub clock: C,
+    pub settings: Settings,
+}
+
+/// Whether records may be skipped because their old and new images derive the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OldImages {
+    Trusted,
+    /// Records may have been lost before these: only the ledger knows what is applied.
+    NotTrusted,
+}
+
+/// What became of a batch. `records` is the sum of `ours`, `skipped`, `superseded`, `applied`, `already_applied`,
+/// `reconciled`, `quarantined` and `malformed`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BatchReport {
+    pub records: usize,
+    /// Records of derived items.
+    pub ours: usize,
+    /// Records that change nothing that is derived.
+    pub skipped: usize,
+    /// Records that a later one of the same item in the batch made void.
+    pub superseded: usize,
+    /// Items whose record was applied.
+    pub applied: usize,
+    /// Items whose record, or something later, had been applied before.
+    pub already_applied: usize,
+    /// Items that were read and put right because the ledger said something else.
+    pub reconciled: usize,
+    /// Items given up with a finding.
+    pub quarantined: usize,
+    /// Records that name no item or have no sequence number.
+    pub malformed: usize,
+    pub transactions: usize,
+    /// Single writes in them.
+    pub actions: usize,
+    /// Requests sent again after a pause.
+    pub retries: usize,
+    /// Writes that met another transaction on the same item.
+    pub conflicts: usize,
+    pub ledger_reads: usize,
+    /// Source items read.
+    pub item_reads: usize,
+    /// Findings of the items that were written, by code.
+    pub findings: BTreeMap<String, usize>,
+}
+
+/// A batch that is not durable from some record on.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("records from position {position} on (sequence number {}) are not applied: {source}", shown(.sequence))]
+pub struct ApplyError {
+    /// Position in the batch of the first record that is not durable. Later ones may or may not be.
+    pub position: usize,
+    /// Its sequence number, as the record gives it.
+    pub sequence: Option<String>,
+    /// What was done until then.
+    pub report: Box<BatchReport>,
+    #[source]
+    pub source: CommitError,
+}
+
+impl ApplyError {
+    /// True where the same batch may succeed later.
+    pub fn can_retry(&self) -> bool {
+        self.source.can_retry()
+    }
+}
+
+fn shown(sequence: &Option<String>) -> &str {
+    sequence.as_deref().unwrap_or("unknown")
+}
+
+/// One item's records in a batch, in their order.
+type History = Vec<Entry>;
+
+struct Entry {
+    position: usize,
+    sequence: SequenceNumber,
+    content: Content,
+}
+
+enum Content {
+    Change(Change),
+    Poison { code: &'static str, reason: String },
+}
+
+/// A batch after decoding.
+#[derive(Default)]
+struct Sorted {
+    histories: BTreeMap<TableKey, History>,
+    /// Quarantine rows of malformed records, with the records' positions.
+    malformed: Vec<(usize, Write)>,
+}
+
+impl<S: Store, C: Clock> Engine<S, C> {
+    pub fn new(model: Arc<Model>, store: S, clock: C) -> Engine<S, C> {
+        Engine { model, store, clock, settings: Settings::default() }
+    }
+
+    /// Applies a batch of records of one shard, in their order. Any number of records; about 1,000 are best.
+    pub async fn apply(&self, records: &[RawRecord], trust: OldImages) -> Result<BatchReport, ApplyError> {
+        let mut report = BatchReport { records: records.len(), ..BatchReport::default() };
+        let sorted = self.sort(records, &mut report);
+        let mut works = Works::new();
+        for (key, history) in sorted.histories {
+            if trust == OldImages::Trusted && history.iter().all(|entry| self.changes_nothing(&key, entry)) {
+                report.skipped += history.len();
+                continue;
+            }
+            report.superseded += history.len().saturating_sub(1);
+            let first = history.first().map_or(0, |entry| entry.position);
+            if let Some(wish) = self.wish(&key, history) {
+                works.insert(key.clone(), Work::new(key, wish, first));
+            }
+        }
+        let result = self.commit(&mut works, &mut report).await;
+        count(&works, &mut report);
+        let kept = self.keep_malformed(&sorted.malformed, &mut report).await;
+        let Err(source) = result.and(kept.clone()) else {
+            return Ok(report);
+        };
+        let unfinished = works.values().filter(|work| work.finish.is_none()).map(|work| work.first);
+        let unkept = sorted.malformed.iter().filter(|_| kept.is_err()).map(|(position, _)| *position);
+        let position = unfinished.chain(unkept).min().unwrap_or(0);
+        let sequence = records.get(position).and_then(|record| record.sequence.clone());
+        Err(ApplyError { position, sequence, report: Box::new(report), source })
+    }
+
+    /// Makes the derived data of source items right, whatever was applied: for backfill, repair and changed models. Each
+    /// item comes as it was scanned (`None`: it was not there); one that disagrees with its ledger row is read again,
+    /// because what was scanned may be older than the row.
+    ///
+    /// Positions in the error are positions in `items`.
+    pub async fn apply_items(&self, items: &[(TableKey, Option<Item>)]) -> Result<BatchReport, ApplyError> {
+        let mut report = BatchReport { records: items.len(), ..BatchReport::default() };
+        let mut works = Works::new();
+        for (position, (key, item)) in items.iter().enumerate() {
+            if item.as_ref().is_some_and(Item::is_ours) {
+                report.ours += 1;
+                continue;
+            }
+            let derived = item.as_ref().map(|item| derive(&self.model, key, item));
+            let work = Work::new(key.clone(), Wish::Scanned { derived }, position);
+            report.superseded += usize::from(works.insert(key.clone(), work).is_some());
+        }
+        let result = self.commit(&mut works, &mut report).await;
+        count(&works, &mut report);
+        result.map(|()| report.clone()).map_err(|source| {
+            let unfinished = works.values().filter(|work| work.finish.is_none()).map(|work| work.first);
+            let position = unfinished.min().unwrap_or(0);
+            ApplyError { position, sequence: None, report: Box::new(report), source }
+        })
+    }
+
+    /// Decodes all records and sorts them by item.
+    fn sort(&self, records: &[RawRecord], report: &mut BatchReport) -> Sorted {
+        let mut sorted = Sorted::default();
+        for (position, raw) in records.iter().enumerate() {
+            let (key, sequence, content) = match decode(&self.model, raw) {
+                Decoded::Ours => {
+                    report.ours += 1;
+                    continue;
+                }
+                Decoded::Malformed { code, reason } => {
+                    report.malformed += 1;
+                    *report.findings.entry(code.to_owned()).or_default() += 1;
+                    sorted.malformed.push((position, self.malformed_row(raw, code, &reason)));
+                    continue;
+                }
+                Decoded::Change(change) => (change.key.clone(), change.sequence.clone(), Content::Change(change)),
+                Decoded::Poison { key, sequence, code, reason } => (key, sequence, Content::Poison { code, reason }),
+            };
+            sorted.histories.entry(key).or_default().push(Entry { position, sequence, content });
+        }
+        sorted
+    }
+
+    /// True if the record's old and new images derive the same. An insert or a delete always changes something: the ledger.
+    fn changes_nothing(&self, key: &TableKey, entry: &Entry) -> bool {
+        let Content::Change(Change { kind: ChangeKind::Modify, old: Some(old), new: Some(new), .. }) = &entry.content
+        else {
+            return false;
+        };
+        let (old, new) = (derive(&self.model, key, old), derive(&self.model, key, new));
+        old.entity == new.entity && Applied::of(&old) == Applied::of(&new)
+    }
+
+    /// What a history comes to: what its last record says. `None` for an empty one.
+    fn wish(&self, key: &TableKey, mut history: History) -> Option<Wish> {
+        let last = history.pop()?;
+        // Within a shard numbers grow with the order. Where they do not, neither is believed: the item is read.
+        let highest = history.into_iter().map(|entry| entry.sequence).max();
+        if let Some(highest) = highest.filter(|highest| *highest > last.sequence) {
+            return Some(Wish::Read { sequence: Some(highest) });
+        }
+        let sequence = last.sequence;
+        Some(match last.content {
+            Content::Poison { code, reason } => {
+                Wish::Poison { sequence, derived: derive_poison(&self.model, key, code, &reason), code, reason }
+            }
+            Content::Change(Change { kind: ChangeKind::Remove, .. }) => Wish::Record { sequence, derived: None },
+            Content::Change(Change { new: Some(item), .. }) => {
+                Wish::Record { sequence, derived: Some(derive(&self.model, key, &item)) }
+            }
+            Content::Change(_) => Wish::Read { sequence: Some(sequence) },
+        })
+    }
+
+    fn malformed_row(&self, raw: &RawRecord, code: &str, reason: &str) -> Write {
+        let sequence: Option<SequenceNumber> = raw.sequence.as_deref().and_then(|text| text.parse().ok());
+        let digest = hex(&Sha256::digest(format!("{raw:?}").as_bytes())[..16]);
+        let key = state::malformed_key(sequence.as_ref(), raw.event_id.as_deref().unwrap_or(&digest));
+        let mut item = key
+            .to_item(&state::key_names())
+            .with("Code", Value::text(code))
+            .with("Reason", Value::text(reason.chars().take(1_000).collect::<String>()))
+            .with("At", Value::text(instant(self.clock.now())));
+        let told = [("Event", &raw.event_name), ("EventId", &raw.event_id), ("Seq", &raw.sequence)];
+        for (name, text) in told {
+            if let Some(text) = text {
+                item.insert(name, Value::text(text.chars().take(200).collect::<String>()));
+            }
+        }
+        Write { table: TableRef::State, key, op: Op::Put(item), condition: Condition::Always }
+    }
+
+    /// Writes the quarantine rows of malformed records; a second delivery writes the same rows.
+    async fn keep_malformed(&self, rows: &[(usize, Write)], report: &mut BatchReport) -> Result<(), CommitError> {
+        let distinct: BTreeMap<&TableKey, &Write> = rows.iter().map(|(_, write)| (&write.key, write)).collect();
+        let writes: Vec<Write> = distinct.into_values().cloned().collect();
+        for writes in writes.chunks(ACTIONS_MAX) {
+            self.write_plain(writes, report).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,1 +1,363 @@
-//! (to come)
+//! Committing: from what is wished for some source items to ledger rows and derived items that agree.
+//!
+//! The rounds of a commit: read the ledger rows, then (where the record cannot say) the items, plan, run the transactions.
+//! Whoever was pre-empted goes into the next round and is read and planned anew; nobody's action is ever dropped from a
+//! plan so that the rest may pass. That order matters: an item read BEFORE its ledger row may be older than the ledger.
+//!
+//! What the database refuses is isolated by halving and then given way to in stages ([`super::work::Stage`]), so that one
+//! item can neither block the others nor leave a part of itself applied.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use super::batch::{BatchReport, Engine};
+use super::ports::{CancelReason, Clock, Store, StoreError, TransactError};
+use super::work::{Finish, Work};
+use crate::derive::derive;
+use crate::model::key::TableKey;
+use crate::model::value::Item;
+use crate::plan::delta::Delta;
+use crate::plan::ledger::{LedgerFault, LedgerRow};
+use crate::plan::outcome::{self, Outcome, Refusal};
+use crate::plan::pack::{Owner, Standing, TxPlan, pack};
+use crate::plan::write::{TableRef, Write};
+
+/// How long a commit tries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Most attempts of one request.
+    pub attempts_max: u32,
+    /// Most rounds in which an item may be pre-empted by others.
+    pub rounds_max: u32,
+    /// The first pause after a failed attempt; it doubles with each.
+    pub pause_min: Duration,
+    pub pause_max: Duration,
+}
+
+impl Default for Settings {
+    /// About 20 seconds of conflicts or outage before a batch is given back.
+    fn default() -> Settings {
+        Settings {
+            attempts_max: 10,
+            rounds_max: 20,
+            pause_min: Duration::from_millis(50),
+            pause_max: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Why a commit was given up. What it had committed until then stays, whole items only.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum CommitError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("other writers held the same items through {attempts} attempts; fewer writers at once, or later")]
+    Contended { attempts: u32 },
+    #[error("other workers were first with `{key}` in {rounds} rounds; is one shard read by several workers?")]
+    Preempted { key: String, rounds: u32 },
+    #[error(transparent)]
+    Ledger(#[from] LedgerFault),
+    /// Not even a row of the state table alone could be written.
+    #[error("the database refuses a row of the state table, for `{key}`: {reason}")]
+    Refused { key: String, reason: String },
+}
+
+impl CommitError {
+    /// True where the same batch may succeed later.
+    pub fn can_retry(&self) -> bool {
+        match self {
+            CommitError::Store(error) => error.can_retry(),
+            CommitError::Contended { .. } | CommitError::Preempted { .. } => true,
+            CommitError::Ledger(_) | CommitError::Refused { .. } => false,
+        }
+    }
+}
+
+/// The items of one commit by source key.
+pub(super) type Works = BTreeMap<TableKey, Work>;
+
+/// What became of a plan.
+enum Attempt {
+    Committed,
+    Cancelled(Outcome),
+}
+
+/// What became of a transaction.
+enum Sent {
+    Committed,
+    Cancelled(Vec<CancelReason>),
+    Refused(String),
+}
+
+impl<S: Store, C: Clock> Engine<S, C> {
+    /// Makes all wishes true. On an error the works without a finish are those that are not durable.
+    pub(super) async fn commit(&self, works: &mut Works, report: &mut BatchReport) -> Result<(), CommitError> {
+        let mut todo: Vec<TableKey> = works.keys().cloned().collect();
+        for round in 0..self.settings.rounds_max {
+            if round > 0 && !todo.is_empty() {
+                self.pause(round - 1).await;
+            }
+            let deltas = self.prepare(works, &todo, report).await?;
+            todo = self.run(works, deltas, report).await?;
+            if todo.is_empty() {
+                return Ok(());
+            }
+        }
+        let key = todo.first().map(TableKey::to_string).unwrap_or_default();
+        Err(CommitError::Preempted { key, rounds: self.settings.rounds_max })
+    }
+
+    /// Reads the ledger rows, then the items that must be looked at, and plans what is still to be done.
+    async fn prepare(
+        &self,
+        works: &mut Works,
+        keys: &[TableKey],
+        report: &mut BatchReport,
+    ) -> Result<Vec<Delta>, CommitError> {
+        let rows: Vec<TableKey> = keys.iter().map(LedgerRow::key).collect();
+        let rows = self.read(TableRef::State, &rows, report).await?;
+        report.ledger_reads += keys.len();
+        let mut unseen = Vec::new();
+        for (key, row) in keys.iter().zip(rows) {
+            let row = row.as_ref().map(LedgerRow::from_item).transpose()?;
+            if let Some(work) = works.get_mut(key)
+                && work.meet(&self.model, row)
+            {
+                unseen.push(key.clone());
+            }
+        }
+        let items = self.read(TableRef::Source, &unseen, report).await?;
+        report.item_reads += unseen.len();
+        for (key, item) in unseen.iter().zip(items) {
+            if let Some(work) = works.get_mut(key) {
+                let item = item.filter(|item| !item.is_ours());
+                work.see(item.map(|item| derive(&self.model, key, &item)));
+            }
+        }
+        let now = self.clock.now();
+        let open = keys.iter().filter_map(|key| works.get_mut(key).and_then(|work| work.plan(&self.model, now)));
+        Ok(open.collect())
+    }
+
+    /// Runs transactions until every delta is committed, given way to, or pre-empted; the pre-empted keys.
+    async fn run(
+        &self,
+        works: &mut Works,
+        deltas: Vec<Delta>,
+        report: &mut BatchReport,
+    ) -> Result<Vec<TableKey>, CommitError> {
+        let mut standing = Standing::default();
+        let mut again = Vec::new();
+        let mut queue = VecDeque::from(pack(&self.model, deltas, &standing, self.clock.now()));
+        while let Some(plan) = queue.pop_front() {
+            for delta in &plan.deltas {
+                if let Some(work) = works.get_mut(delta.source()) {
+                    work.attempted = true;
+                }
+            }
+            let outcome = match self.attempt(&plan, report).await? {
+                Attempt::Committed => {
+                    again.extend(settle(works, &plan, report));
+                    continue;
+                }
+                Attempt::Cancelled(outcome) => outcome,
+            };
+            let news = self.look(&plan, &outcome, &mut standing, report).await?;
+            let (preempted, groups) = self.divide(works, plan, &outcome, news)?;
+            again.extend(preempted);
+            for deltas in groups.into_iter().rev() {
+                for plan in pack(&self.model, deltas, &standing, self.clock.now()).into_iter().rev() {
+                    queue.push_front(plan);
+                }
+            }
+        }
+        Ok(again)
+    }
+
+    async fn attempt(&self, plan: &TxPlan, report: &mut BatchReport) -> Result<Attempt, CommitError> {
+        Ok(match self.send(&plan.writes, report).await? {
+            Sent::Committed => Attempt::Committed,
+            Sent::Cancelled(reasons) => Attempt::Cancelled(outcome::read(plan, &reasons)),
+            Sent::Refused(reason) => Attempt::Cancelled(Outcome::refused_whole(plan, &reason)),
+        })
+    }
+
+    /// Writes rows of the state table that nothing depends on and that may be written twice.
+    pub(super) async fn write_plain(&self, writes: &[Write], report: &mut BatchReport) -> Result<(), CommitError> {
+        let reason = match self.send(writes, report).await? {
+            Sent::Committed => return Ok(()),
+            Sent::Cancelled(reasons) => format!("{reasons:?}"),
+            Sent::Refused(reason) => reason,
+        };
+        let key = writes.first().map(|write| write.key.to_string()).unwrap_or_default();
+        Err(CommitError::Refused { key, reason })
+    }
+
+    /// Sends one transaction, again and again while only contention or an outage is in its way.
+    async fn send(&self, writes: &[Write], report: &mut BatchReport) -> Result<Sent, CommitError> {
+        let mut attempt = 0;
+        loop {
+            let failure = match self.store.transact(writes).await {
+                Ok(()) => {
+                    report.transactions += 1;
+                    report.actions += writes.len();
+                    return Ok(Sent::Committed);
+                }
+                Err(TransactError::Cancelled(reasons)) => {
+                    report.conflicts += reasons.iter().filter(|reason| **reason == CancelReason::Conflict).count();
+                    let is_final = |reason: &CancelReason| {
+                        matches!(reason, CancelReason::ConditionFailed | CancelReason::Refused(_))
+                    };
+                    if reasons.iter().any(is_final) {
+                        return Ok(Sent::Cancelled(reasons));
+                    }
+                    CommitError::Contended { attempts: attempt + 1 }
+                }
+                Err(TransactError::Store(StoreError::Refused(reason))) => return Ok(Sent::Refused(reason)),
+                Err(TransactError::Store(error)) if error.can_retry() => error.into(),
+                Err(TransactError::Store(error)) => return Err(error.into()),
+            };
+            attempt += 1;
+            if attempt >= self.settings.attempts_max {
+                return Err(failure);
+            }
+            report.retries += 1;
+            self.pause(attempt - 1).await;
+        }
+    }
+
+    /// Looks at what stands at the keys where our own items were expected. True if that changes how the deltas are written.
+    async fn look(
+        &self,
+        plan: &TxPlan,
+        outcome: &Outcome,
+        standing: &mut Standing,
+        report: &mut BatchReport,
+    ) -> Result<bool, CommitError> {
+        let occupied = outcome.refusals.iter().filter(|refusal| refusal.occupied);
+        let writes: Vec<&Write> = occupied.filter_map(|refusal| plan.writes.get(refusal.write)).collect();
+        let keys: Vec<TableKey> = writes.iter().map(|write| write.key.clone()).collect();
+        let items = self.read(TableRef::Source, &keys, report).await?;
+        let mut news = false;
+        for (write, item) in writes.into_iter().zip(items) {
+            news |= standing.learn(&self.model, write, item.as_ref());
+        }
+        Ok(news)
+    }
+
+    /// Takes a cancelled plan apart: who was pre-empted, and the groups of deltas to be packed and sent again. Innocents go
+    /// first; suspects are halved until one is alone, and that one gives way.
+    fn divide(
+        &self,
+        works: &mut Works,
+        plan: TxPlan,
+        outcome: &Outcome,
+        news: bool,
+    ) -> Result<(Vec<TableKey>, Vec<Vec<Delta>>), CommitError> {
+        let (mut preempted, mut innocent, mut suspects) = (Vec::new(), Vec::new(), Vec::new());
+        let verdict = Verdict::of(&plan, outcome);
+        for (index, delta) in plan.deltas.into_iter().enumerate() {
+            if outcome.preempted.contains(&index) {
+                preempted.push(delta.source().clone());
+            } else if outcome.refused.contains(&index) && !news {
+                suspects.push(delta);
+            } else {
+                innocent.push(delta);
+            }
+        }
+        let mut groups = vec![innocent];
+        if suspects.len() > 1 {
+            let half = suspects.split_off(suspects.len() / 2);
+            groups.extend([suspects, half]);
+        } else if let Some(delta) = suspects.pop()
+            && let Some(work) = works.get_mut(delta.source())
+        {
+            if !work.give_way(&verdict.reason, verdict.may_be_sum) {
+                return Err(CommitError::Refused { key: work.key.to_string(), reason: verdict.reason });
+            }
+            groups.push(work.plan(&self.model, self.clock.now()).into_iter().collect());
+        }
+        groups.retain(|group| !group.is_empty());
+        Ok((preempted, groups))
+    }
+
+    /// Reads items by key, again while the database cannot be reached.
+    pub(super) async fn read(
+        &self,
+        table: TableRef,
+        keys: &[TableKey],
+        report: &mut BatchReport,
+    ) -> Result<Vec<Option<Item>>, CommitError> {
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut attempt = 0;
+        loop {
+            match self.store.get(table, keys).await {
+                Ok(items) => return Ok(items),
+                Err(error) if error.can_retry() && attempt + 1 < self.settings.attempts_max => {
+                    report.retries += 1;
+                    self.pause(attempt).await;
+                    attempt += 1;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Sleeps after the `attempt`-th failure, counted from 0: twice as long as the time before, and up to a half of it
+    /// random, so that two writers who met once do not meet again.
+    pub(super) async fn pause(&self, attempt: u32) {
+        let doubled = self.settings.pause_min.saturating_mul(2u32.saturating_pow(attempt));
+        let full = doubled.min(self.settings.pause_max);
+        self.clock.sleep(full.mul_f64(0.5 + self.clock.jitter().clamp(0.0, 1.0) / 2.0)).await;
+    }
+}
+
+/// What the refusals of a plan come to, should a single item be to blame.
+struct Verdict {
+    reason: String,
+    /// Without its sums the item might be accepted.
+    may_be_sum: bool,
+}
+
+impl Verdict {
+    fn of(plan: &TxPlan, outcome: &Outcome) -> Verdict {
+        let reasons: Vec<&str> = outcome.refusals.iter().map(|refusal| refusal.reason.as_str()).collect();
+        let is_sum = |refusal: &Refusal| {
+            !refusal.occupied && matches!(plan.owners.get(refusal.write), Some(Owner::Aggregate(_)) | None)
+        };
+        Verdict { reason: reasons.join("; "), may_be_sum: outcome.refusals.iter().any(is_sum) }
+    }
+}
+
+/// Notes what has been committed; the keys that have a second step to make.
+fn settle(works: &mut Works, plan: &TxPlan, report: &mut BatchReport) -> Vec<TableKey> {
+    let mut again = Vec::new();
+    for delta in &plan.deltas {
+        let Some(work) = works.get_mut(delta.source()) else { continue };
+        match work.committed() {
+            None => again.push(work.key.clone()),
+            Some(finish) => {
+                work.finish = Some(finish);
+                for code in &work.codes {
+                    *report.findings.entry(code.clone()).or_default() += 1;
+                }
+            }
+        }
+    }
+    again
+}
+
+/// Adds the finishes of all works to the report.
+pub(super) fn count(works: &Works, report: &mut BatchReport) {
+    for work in works.values() {
+        match work.finish {
+            Some(Finish::Applied) => report.applied += 1,
+            Some(Finish::AlreadyApplied) => report.already_applied += 1,
+            Some(Finish::Reconciled) => report.reconciled += 1,
+            Some(Finish::Quarantined) => report.quarantined += 1,
+            None => {}
+        }
+    }
+}

@@ -7,5 +7,8 @@ pub mod ports;
 pub mod reconcile;
 pub mod shards;
 pub mod sweep;
+#[cfg(test)]
+mod tests;
 pub mod verify;
+mod work;
 pub mod worker;

@@ -22,6 +22,21 @@ const TEXT_LENGTH_MAX: usize = 256;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Decimal(BigDecimal);
 
+/// An exact running sum without limits: order does not matter, and only the total has to be a DynamoDB number.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sum(BigDecimal);
+
+impl Sum {
+    pub fn add(&mut self, number: &Decimal) {
+        self.0 += &number.0;
+    }
+
+    /// The total, if it fits 38 digits and the magnitude range.
+    pub fn total(&self) -> Result<Decimal, DecimalError> {
+        Decimal::fit(self.0.clone())
+    }
+}
+
 /// Why a text or a result is not a DynamoDB number.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecimalError {
@@ -182,6 +197,17 @@ mod tests {
         for text in ["", " 1", "NaN", "inf", "0x10", "1_000", "1e", "--1", "1.2.3", "e5", "+", "."] {
             assert!(text.parse::<Decimal>().is_err(), "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_sum_may_pass_through_what_a_number_cannot_hold() {
+        let mut sum = Sum::default();
+        for text in ["99999999999999999999999999999999999999", "0.5", "-99999999999999999999999999999999999999"] {
+            sum.add(&d(text));
+        }
+        assert_eq!(sum.total(), Ok(d("0.5")));
+        sum.add(&d("1e38"));
+        assert_eq!(sum.total(), Err(DecimalError::Digits { digits: 40 }));
     }
 
     #[test]

@@ -47,6 +47,7 @@ pub struct Refusal {
 /// Reads the reasons, one for each write of `plan`, in their order.
 pub fn read(plan: &TxPlan, reasons: &[CancelReason]) -> Outcome {
     let mut outcome = Outcome::default();
+    let mut refusals = Vec::new();
     for (index, (owner, reason)) in plan.owners.iter().zip(reasons).enumerate() {
         let refusal = match (reason, owner) {
             (CancelReason::None, _) => continue,
@@ -69,11 +70,18 @@ pub fn read(plan: &TxPlan, reasons: &[CancelReason]) -> Outcome {
             },
             (CancelReason::Refused(reason), _) => Refusal { write: index, occupied: false, reason: reason.clone() },
         };
-        outcome.refused.extend(owner.deltas());
-        outcome.refusals.push(refusal);
+        refusals.push(refusal);
     }
-    // Who was pre-empted is planned anew; whether it is refused shows then.
-    outcome.refused.retain(|delta| !outcome.preempted.contains(delta));
+    // Who was pre-empted is planned anew; whether it is refused shows then. What stands in the way of it alone may be
+    // there because someone was first.
+    for refusal in refusals {
+        let suspects = plan.owners[refusal.write].deltas().iter();
+        let suspects: Vec<usize> = suspects.copied().filter(|delta| !outcome.preempted.contains(delta)).collect();
+        if !suspects.is_empty() {
+            outcome.refused.extend(suspects);
+            outcome.refusals.push(refusal);
+        }
+    }
     outcome
 }
 
@@ -124,6 +132,8 @@ mod tests {
         assert_eq!((&sum.refused, sum.refusals[0].occupied), (&[0, 1].into(), false));
         let both = read(&plan, &[ConditionFailed, None, None, Refused("overflow".to_owned())]);
         assert_eq!((both.preempted, both.refused), ([0].into(), [1].into()));
+        let moved = read(&plan, &[None, ConditionFailed, ConditionFailed, None]);
+        assert_eq!((moved.preempted, moved.refusals.len()), ([1].into(), 0), "its row is not where it was, of course");
         let busy = read(&plan, &[None, Conflict, Throttled, Conflict]);
         assert_eq!((busy.conflicts, busy.throttled, busy.refused.len(), busy.preempted.len()), (2, 1, 0, 0));
         assert_eq!(Outcome::refused_whole(&plan, "too large").refused, [0, 1].into());

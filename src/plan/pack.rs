@@ -56,30 +56,37 @@ impl Owner {
     }
 }
 
-/// What was found to stand at keys of derived items, where it is not what the model expects there.
+/// What was found to stand at keys of derived items, where it is not what the ledger led to expect there.
 ///
-/// Read after the database refused a write on account of the marker; [`pack`] then writes accordingly.
+/// Read after the database refused a write on account of the marker; [`pack`] then writes accordingly. It is true of the
+/// ledger rows as they were read, so whoever reads those again begins with an empty one.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Standing(BTreeMap<TableKey, Found>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Found {
-    /// A derived item of a thing that the model no longer declares: it is ours, and is taken over.
-    Outdated(String),
+    /// A derived item of ours with this marker, be it of a thing that the model no longer declares: it is taken over.
+    Ours(String),
     /// An item of the application, or of another thing that the model declares: it is left alone. Nothing can be taken
     /// away there, for nothing of ours is left.
     Taken,
 }
 
 impl Standing {
-    /// Remembers the item read at `key`. True if that is news and changes how deltas are written.
-    pub fn learn(&mut self, model: &Model, key: &TableKey, item: Option<&Item>) -> bool {
+    /// Remembers the item read at the key of a write that was refused. True if the write may fare better now.
+    pub fn learn(&mut self, model: &Model, refused: &Write, item: Option<&Item>) -> bool {
         let found = match item.map(|item| item.text(MARKER)) {
-            None => return false,
-            Some(Some(marker)) if !is_declared(model, marker) => Found::Outdated(marker.to_owned()),
+            // It went away meanwhile.
+            None => {
+                self.0.remove(&refused.key);
+                return true;
+            }
+            Some(Some(marker)) if own_marker(refused) == Some(marker) || !is_declared(model, marker) => {
+                Found::Ours(marker.to_owned())
+            }
             Some(_) => Found::Taken,
         };
-        self.0.insert(key.clone(), found.clone()) != Some(found)
+        self.0.insert(refused.key.clone(), found.clone()) != Some(found)
     }
 
     fn is_taken(&self, key: &TableKey) -> bool {
@@ -88,10 +95,20 @@ impl Standing {
 
     fn marker(&self, key: &TableKey, expected: String) -> Condition {
         let marker = match self.0.get(key) {
-            Some(Found::Outdated(marker)) => marker.clone(),
+            Some(Found::Ours(marker)) => marker.clone(),
             _ => expected,
         };
         Condition::AbsentOrEquals(MARKER.to_owned(), Value::S(marker))
+    }
+}
+
+/// The marker of the thing that a write is for.
+fn own_marker(write: &Write) -> Option<&str> {
+    match (&write.op, &write.condition) {
+        (Op::Put(item), _) => item.text(MARKER),
+        (Op::Update { set, .. }, _) => set.text(MARKER),
+        (_, Condition::AbsentOrEquals(_, marker)) => marker.as_text(),
+        _ => None,
     }
 }
 
@@ -446,27 +463,29 @@ mod tests {
         let model = model();
         let put = delta(1, &["P"], "1", &[5]);
         let gone = diff(&model, Some(&put.after), put.source(), None, None, now()).unwrap();
-        let (row, aggregate) = (put.puts[0].key.clone(), stats("P"));
         let mut standing = Standing::default();
         let marked = |marker: &str| Item::new().with(MARKER, Value::text(marker));
-        assert!(!standing.learn(&model, &row, None), "nothing there is no news");
+        let plan =
+            |delta: &Delta, standing: &Standing| pack(&model, vec![delta.clone()], standing, now()).remove(0).writes;
+        let [_, row, aggregate] = <[Write; 3]>::try_from(plan(&gone, &standing)).unwrap();
         assert!(standing.learn(&model, &row, Some(&Item::new())));
-        assert!(!standing.learn(&model, &row, Some(&Item::new())), "the same again is none either");
+        assert!(!standing.learn(&model, &row, Some(&Item::new())), "the same again is no news");
         assert!(standing.learn(&model, &aggregate, Some(&marked("aggregate/former"))));
-        let plan = pack(&model, vec![gone.clone()], &standing, now()).remove(0);
-        assert_eq!(plan.writes.len(), 2, "ledger and aggregate; the row that is not ours is not deleted");
-        assert_eq!(
-            plan.writes[1].condition,
-            Condition::AbsentOrEquals(MARKER.to_owned(), Value::text("aggregate/former"))
-        );
+        let writes = plan(&gone, &standing);
+        assert_eq!(writes.len(), 2, "ledger and aggregate; the row that is not ours is not deleted");
+        let former = Condition::AbsentOrEquals(MARKER.to_owned(), Value::text("aggregate/former"));
+        assert_eq!(writes[1].condition, former);
 
         assert!(standing.learn(&model, &aggregate, Some(&marked("aggregate/by_user"))), "another declared one's item");
-        assert_eq!(
-            pack(&model, vec![gone], &standing, now())[0].writes.len(),
-            1,
-            "nothing of ours is left to subtract from"
+        assert_eq!(plan(&gone, &standing).len(), 1, "nothing of ours is left to subtract from");
+        assert_eq!(plan(&put, &standing).len(), 3, "to be refused by the database");
+
+        assert!(
+            standing.learn(&model, &aggregate, Some(&marked("aggregate/by_project"))),
+            "it is as expected after all"
         );
-        assert_eq!(pack(&model, vec![put], &standing, now())[0].writes.len(), 3, "to be refused by the database");
+        assert!(standing.learn(&model, &row, None), "and what was there is gone");
+        assert_eq!(plan(&gone, &standing), plan(&gone, &Standing::default()));
     }
 
     proptest::proptest! {

@@ -8,12 +8,15 @@
 //! - [`table`]: one table: limits, conditions, expressions, pages;
 //! - [`clock`]: time that passes only when someone sleeps or a test says so;
 //! - [`executor`]: runs futures without a runtime, to the end or one step at a time;
+//! - [`auditor`]: checks the invariants of the product against the tables, by its own arithmetic.
 
+pub mod auditor;
 pub mod clock;
 pub mod executor;
 pub mod store;
 pub mod table;
 
+pub use auditor::{audit, audit_settled};
 pub use clock::SimClock;
 pub use executor::{Stepper, block_on};
 pub use store::{Fault, SimStore, StreamView};

@@ -1,0 +1,99 @@
+//! What one item adds to the aggregates.
+
+use std::collections::BTreeMap;
+
+use crate::model::decimal::Decimal;
+use crate::model::derived::{Contribution, Measures};
+use crate::model::spec::Aggregate;
+use crate::model::template::Template;
+use crate::model::value::{Item, Value};
+
+use super::findings::{Findings, shown};
+use super::own;
+use super::render::{RenderFault, Rendered, plain};
+use super::rules::{a308, a309};
+use super::scope::Scope;
+
+/// The bucket of values outside the declared set.
+const OTHER: &str = "Other";
+
+/// One contribution for each aggregate that the item belongs to.
+pub fn contributions(scope: &Scope<'_>, findings: &mut Findings<'_>) -> Vec<Contribution> {
+    let of_entity = scope.model.aggregates.iter().filter(|aggregate| aggregate.of == scope.entity.name);
+    of_entity
+        .filter(|aggregate| scope.holds(&aggregate.when))
+        .filter_map(|aggregate| contribution(scope, aggregate, findings))
+        .collect()
+}
+
+fn contribution(scope: &Scope<'_>, aggregate: &Aggregate, findings: &mut Findings<'_>) -> Option<Contribution> {
+    let group = group(scope, aggregate)?;
+    let what = format!("aggregate {}", aggregate.name);
+    let partition = rendered(scope, &aggregate.partition, &what, findings)?.text;
+    let sort = match &aggregate.sort {
+        Some(template) => Some(rendered(scope, template, &what, findings)?.text),
+        None => None,
+    };
+    match own::key(scope.model, partition, sort) {
+        Ok(key) => {
+            let measures = measures(scope, aggregate, findings);
+            Some(Contribution { aggregate: aggregate.name.clone(), key, group, measures })
+        }
+        Err(fault) => {
+            a309::found(&what, None, None, &fault.to_string(), findings);
+            None
+        }
+    }
+}
+
+/// The values that make the group; `None` where one is absent: such an item is in no group.
+fn group(scope: &Scope<'_>, aggregate: &Aggregate) -> Option<Item> {
+    let value = |name: &String| Some((name.clone(), scope.value(name).ok()?.clone()));
+    let values: Option<BTreeMap<String, Value>> = aggregate.group_by.iter().map(value).collect();
+    values.map(Item)
+}
+
+/// The text of a derived key; a value that is there but cannot be written is a finding, an absent one is not.
+pub fn rendered(scope: &Scope<'_>, template: &Template, what: &str, findings: &mut Findings<'_>) -> Option<Rendered> {
+    match scope.render(template) {
+        Ok(rendered) => Some(rendered),
+        Err(RenderFault::Absent { .. } | RenderFault::Unbound { .. }) => None,
+        Err(fault) => {
+            let actual = scope.value(fault.name()).ok().map(shown);
+            a309::found(what, Some(fault.name()), actual, &fault.to_string(), findings);
+            None
+        }
+    }
+}
+
+fn measures(scope: &Scope<'_>, aggregate: &Aggregate, findings: &mut Findings<'_>) -> Measures {
+    let mut measures = Measures::new();
+    measures.insert("Total".to_owned(), Decimal::from(1));
+    if let Some(name) = &aggregate.count_by {
+        let value = scope.value(name).ok().and_then(plain);
+        let bucket = value.filter(|value| aggregate.buckets.contains(value)).unwrap_or_else(|| OTHER.to_owned());
+        measures.insert(format!("Count_{bucket}"), Decimal::from(1));
+    }
+    for name in &aggregate.sum {
+        if let Ok(Value::N(number)) = scope.value(name) {
+            measures.insert(format!("Sum_{name}"), number.clone());
+        }
+    }
+    for name in &aggregate.sum_squares {
+        if let Ok(value @ Value::N(number)) = scope.value(name) {
+            match number.checked_square() {
+                Ok(square) => {
+                    measures.insert(format!("SumSq_{name}"), square);
+                }
+                Err(error) => a308::square(name, value, &aggregate.name, &error, findings),
+            }
+        }
+    }
+    measures.retain(|_, number| !number.is_zero());
+    measures
+}
+
+/// The measures of the values themselves, without the counts.
+pub fn is_sum(measure: &str) -> bool {
+    measure.starts_with("Sum_") || measure.starts_with("SumSq_")
+}

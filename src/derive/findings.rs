@@ -1,0 +1,202 @@
+//! Collecting the findings of one item and turning them into rows and totals.
+//!
+//! However broken an item is, its change has to fit one transaction: at most [`FINDINGS_MAX`] findings are kept, the
+//! gravest first, one for each rule and attribute, and the last one says how many more there were.
+
+use crate::model::decimal::Decimal;
+use crate::model::derived::{Contribution, Finding, Measures, Row, RowKind};
+use crate::model::key::TableKey;
+use crate::model::spec::Model;
+use crate::model::value::{Item, Value};
+
+use super::own;
+use super::rules::Rule;
+
+/// Most findings that are kept of one item.
+pub const FINDINGS_MAX: usize = 20;
+
+/// Name of the aggregate that counts findings by entity.
+pub const TOTALS: &str = "findings";
+
+/// Longest value in a finding, in characters.
+const SHOWN_MAX: usize = 300;
+
+/// What a finding says besides its rule: the attribute (a key attribute for faults of keys), what should be there, what is
+/// there, and one sentence with place, value and remedy.
+#[derive(Debug, Clone, Default)]
+pub struct Details {
+    pub attribute: Option<String>,
+    pub expected: Option<String>,
+    pub actual: Option<String>,
+    pub message: String,
+}
+
+/// The findings of one item while it is judged.
+pub struct Findings<'a> {
+    model: &'a Model,
+    key: &'a TableKey,
+    entity: Option<&'a str>,
+    list: Vec<Finding>,
+}
+
+impl<'a> Findings<'a> {
+    pub fn new(model: &'a Model, key: &'a TableKey) -> Findings<'a> {
+        Findings { model, key, entity: None, list: Vec::new() }
+    }
+
+    /// Findings from here on are about an item of this entity.
+    pub fn of_entity(&mut self, entity: Option<&'a str>) {
+        self.entity = entity;
+    }
+
+    /// Adds a finding; a second one of the same rule and attribute adds nothing to the first.
+    pub fn push(&mut self, rule: &Rule, details: Details) {
+        if self.has(rule.code, details.attribute.as_deref()) {
+            return;
+        }
+        self.list.push(Finding {
+            code: rule.code.to_owned(),
+            severity: self.model.severities.get(rule.code).copied().unwrap_or(rule.severity),
+            entity: self.entity.map(str::to_owned),
+            key: self.key.clone(),
+            attribute: details.attribute,
+            expected: details.expected,
+            actual: details.actual,
+            message: details.message,
+        });
+    }
+
+    pub fn has(&self, code: &str, attribute: Option<&str>) -> bool {
+        self.list.iter().any(|finding| finding.code == code && finding.attribute.as_deref() == attribute)
+    }
+
+    /// Takes over findings that were made before.
+    pub fn extend(&mut self, findings: impl IntoIterator<Item = Finding>) {
+        self.list.extend(findings);
+    }
+
+    /// The findings, gravest first, and what they put into the table.
+    pub fn finish(mut self) -> (Vec<Finding>, Vec<Row>, Option<Contribution>) {
+        let order = |f: &Finding| (std::cmp::Reverse(f.severity), f.code.clone(), f.attribute.clone());
+        self.list.sort_by_cached_key(order);
+        let more = self.list.len().saturating_sub(FINDINGS_MAX);
+        self.list.truncate(FINDINGS_MAX);
+        if let (1.., Some(last)) = (more, self.list.last_mut()) {
+            last.message.push_str(&format!("; the item has {more} more findings"));
+        }
+        let rows = self.list.iter().filter_map(|finding| row(self.model, finding)).collect();
+        let totals = self.totals();
+        (self.list, rows, totals)
+    }
+
+    fn totals(&self) -> Option<Contribution> {
+        let first = self.list.first()?;
+        let entity = own::name_part(first.entity.as_deref());
+        let partition = format!("{}#FINDINGS_TOTALS", self.model.prefix);
+        let key = own::key(self.model, partition, Some(entity)).ok()?;
+        let mut measures = Measures::new();
+        measures.insert("Total".to_owned(), Decimal::from(self.list.len() as i64));
+        for finding in &self.list {
+            let code = format!("Count_{}", finding.code);
+            let count = self.list.iter().filter(|other| other.code == finding.code).count();
+            measures.insert(code, Decimal::from(count as i64));
+        }
+        let group = match &first.entity {
+            Some(entity) => Item::new().with("Entity", Value::text(entity)),
+            None => Item::new(),
+        };
+        Some(Contribution { aggregate: TOTALS.to_owned(), key, group, measures })
+    }
+}
+
+/// The item that makes a finding visible in the user's table.
+fn row(model: &Model, finding: &Finding) -> Option<Row> {
+    let sort = format!(
+        "{}#{}#{}#{}",
+        finding.code,
+        own::name_part(finding.entity.as_deref()),
+        finding.key.digest(),
+        own::name_part(finding.attribute.as_deref())
+    );
+    let key = own::key(model, format!("{}#FINDINGS", model.prefix), Some(sort)).ok()?;
+    let mut item = own::frame(model, &key, RowKind::Finding.name(), &finding.code)
+        .with("Code", Value::text(&finding.code))
+        .with("Severity", Value::text(finding.severity.name()))
+        .with("Source", own::source(model, &finding.key))
+        .with("Message", Value::text(&finding.message));
+    let optional = [
+        ("Entity", &finding.entity),
+        ("Attribute", &finding.attribute),
+        ("Expected", &finding.expected),
+        ("Actual", &finding.actual),
+    ];
+    for (name, value) in optional {
+        if let Some(value) = value {
+            item.insert(name, Value::text(value));
+        }
+    }
+    Some(Row { kind: RowKind::Finding, name: finding.code.clone(), key, item })
+}
+
+/// A value in a finding: text as it is, others as messages show them; cut where it is very long.
+pub fn shown(value: &Value) -> String {
+    match value {
+        Value::S(text) => cut(text),
+        other => other.shown(),
+    }
+}
+
+/// The text, cut where it is very long.
+pub fn cut(text: &str) -> String {
+    if text.chars().count() <= SHOWN_MAX {
+        return text.to_owned();
+    }
+    text.chars().take(SHOWN_MAX - 3).chain("...".chars()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::derive::rules::{a301, s401};
+    use crate::derive::testing::model;
+    use crate::model::derived::Severity;
+
+    #[test]
+    fn twenty_findings_are_kept_the_gravest_first_and_the_rest_is_told() {
+        let model = model("PK", "SK");
+        let key = TableKey::text("A", "B");
+        let mut findings = Findings::new(&model, &key);
+        let details = |n: usize| Details { attribute: Some(format!("a{n:02}")), ..Details::default() };
+        for n in 0..15 {
+            findings.push(&s401::RULE, details(n));
+            findings.push(&a301::RULE, details(n));
+            findings.push(&a301::RULE, details(n));
+        }
+        let (list, rows, totals) = findings.finish();
+        assert_eq!((list.len(), rows.len()), (20, 20));
+        assert!(list[..15].iter().all(|f| f.code == "A301" && f.severity == Severity::Error));
+        assert!(list[19].message.ends_with("the item has 10 more findings"));
+        let measures = totals.unwrap().measures;
+        assert_eq!(measures["Total"], Decimal::from(20));
+        assert_eq!(measures["Count_S401"], Decimal::from(5));
+    }
+
+    #[test]
+    fn the_owner_changes_severities() {
+        let mut model = model("PK", "SK");
+        model.severities.insert("A301".into(), Severity::Info);
+        let key = TableKey::text("A", "B");
+        let mut findings = Findings::new(&model, &key);
+        findings.push(&a301::RULE, Details::default());
+        assert_eq!(findings.finish().0[0].severity, Severity::Info);
+    }
+
+    #[test]
+    fn names_of_any_length_fit_the_key() {
+        let model = model("PK", "SK");
+        let key = TableKey::text("A", "B");
+        let mut findings = Findings::new(&model, &key);
+        findings.push(&a301::RULE, Details { attribute: Some("x".repeat(60_000)), ..Details::default() });
+        assert_eq!(findings.finish().1.len(), 1);
+    }
+}

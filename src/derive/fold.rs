@@ -1,0 +1,154 @@
+//! Adding up what many items derive: the right answer that a table, a report or a check is held against.
+//!
+//! The result does not depend on the order of the items. Sums are exact without limits while they run; one whose total no
+//! DynamoDB number can hold is an error value beside the measures, never a rounded number and never a panic.
+
+use std::collections::BTreeMap;
+
+use crate::model::decimal::{Decimal, DecimalError, Sum};
+use crate::model::derived::{Derived, Finding, RowKind};
+use crate::model::key::TableKey;
+use crate::model::spec::Model;
+use crate::model::value::Item;
+
+/// What all items added so far derive together. Add each item once.
+#[derive(Debug, Clone, Default)]
+pub struct Fold {
+    aggregates: BTreeMap<(String, TableKey), Group>,
+    listings: BTreeMap<(String, TableKey), Item>,
+    expiries: BTreeMap<(String, TableKey), Item>,
+    findings: Vec<Finding>,
+    checked: BTreeMap<String, u64>,
+    unrecognised: u64,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Group {
+    values: Item,
+    sums: BTreeMap<String, Sum>,
+}
+
+/// One aggregate item's content.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AggregateTotals {
+    pub name: String,
+    pub key: TableKey,
+    /// The group's values by name.
+    pub group: Item,
+    /// `Total`, `Count_<bucket>` with every declared bucket, `Sum_<attribute>`, `SumSq_<attribute>`; zeros are there.
+    pub measures: BTreeMap<String, Decimal>,
+    /// Measures whose total does not fit a DynamoDB number; they are not in `measures`.
+    pub overflowed: BTreeMap<String, DecimalError>,
+}
+
+/// One listing or expiry entry.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Entry<'f> {
+    /// The listing's or expiry's name.
+    pub name: &'f str,
+    pub key: &'f TableKey,
+    /// The whole item as it is stored.
+    pub item: &'f Item,
+}
+
+impl Fold {
+    pub fn new() -> Fold {
+        Fold::default()
+    }
+
+    /// Adds what one item derives.
+    pub fn add(&mut self, derived: &Derived) {
+        match &derived.entity {
+            Some(entity) => *self.checked.entry(entity.clone()).or_default() += 1,
+            None => self.unrecognised += 1,
+        }
+        for count in &derived.counts {
+            let id = (count.aggregate.clone(), count.key.clone());
+            let group =
+                self.aggregates.entry(id).or_insert_with(|| Group { values: count.group.clone(), ..Group::default() });
+            // Groups of one key have one set of values, unless the model lets two keys coincide; then the order of the items
+            // must still not matter.
+            if count.group.0 < group.values.0 {
+                group.values = count.group.clone();
+            }
+            for (measure, number) in &count.measures {
+                group.sums.entry(measure.clone()).or_default().add(number);
+            }
+        }
+        for row in &derived.rows {
+            let rows = match row.kind {
+                RowKind::Listing => &mut self.listings,
+                RowKind::Expiry => &mut self.expiries,
+                RowKind::Finding => continue,
+            };
+            let kept = rows.entry((row.name.clone(), row.key.clone())).or_insert_with(|| row.item.clone());
+            if row.item.0 < kept.0 {
+                *kept = row.item.clone();
+            }
+        }
+        self.findings.extend(derived.findings.iter().cloned());
+    }
+
+    /// Every group that an item belongs to, by name and key. Declared buckets and sums that got nothing are 0.
+    pub fn aggregates(&self, model: &Model) -> Vec<AggregateTotals> {
+        let totals = |((name, key), group): (&(String, TableKey), &Group)| {
+            let mut measures = zeros(model, name);
+            let mut overflowed = BTreeMap::new();
+            for (measure, sum) in &group.sums {
+                match sum.total() {
+                    Ok(total) => {
+                        measures.insert(measure.clone(), total);
+                    }
+                    Err(error) => {
+                        measures.remove(measure);
+                        overflowed.insert(measure.clone(), error);
+                    }
+                }
+            }
+            let (name, key, group) = (name.clone(), key.clone(), group.values.clone());
+            AggregateTotals { name, key, group, measures, overflowed }
+        };
+        self.aggregates.iter().map(totals).collect()
+    }
+
+    /// Listing entries by listing, in the order of their keys: the order in which a Query returns them.
+    pub fn listings(&self) -> impl Iterator<Item = Entry<'_>> {
+        entries(&self.listings)
+    }
+
+    /// Expiry entries by expiry, soonest first.
+    pub fn expiries(&self) -> impl Iterator<Item = Entry<'_>> {
+        entries(&self.expiries)
+    }
+
+    /// Findings, gravest first, then by code, key and attribute.
+    pub fn findings(&self) -> Vec<&Finding> {
+        let mut findings: Vec<&Finding> = self.findings.iter().collect();
+        findings.sort_by_key(|f| (std::cmp::Reverse(f.severity), &f.code, &f.key, &f.attribute));
+        findings
+    }
+
+    /// Items by the entity that they were recognised as.
+    pub fn checked(&self) -> &BTreeMap<String, u64> {
+        &self.checked
+    }
+
+    /// Items that are no entity's, or several's.
+    pub fn unrecognised(&self) -> u64 {
+        self.unrecognised
+    }
+}
+
+fn entries(rows: &BTreeMap<(String, TableKey), Item>) -> impl Iterator<Item = Entry<'_>> {
+    rows.iter().map(|((name, key), item)| Entry { name, key, item })
+}
+
+/// The measures that every item of an aggregate has.
+fn zeros(model: &Model, aggregate: &str) -> BTreeMap<String, Decimal> {
+    let Some(aggregate) = model.aggregate(aggregate) else { return BTreeMap::new() };
+    let counts =
+        aggregate.buckets.iter().filter(|_| aggregate.count_by.is_some()).map(|bucket| format!("Count_{bucket}"));
+    let sums = aggregate.sum.iter().map(|name| format!("Sum_{name}"));
+    let squares = aggregate.sum_squares.iter().map(|name| format!("SumSq_{name}"));
+    counts.chain(sums).chain(squares).map(|measure| (measure, Decimal::zero())).collect()
+}

@@ -1,0 +1,142 @@
+//! Listing entries and expiry entries of one item.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Datelike, SecondsFormat, Utc};
+
+use crate::model::derived::{Row, RowKind};
+use crate::model::key::TableKey;
+use crate::model::spec::{Expiry, Listing};
+use crate::model::template::Template;
+use crate::model::time::{self, TimeError};
+use crate::model::value::{ITEM_SIZE_MAX, Item, Value};
+
+use super::counts::rendered;
+use super::findings::Findings;
+use super::own;
+use super::render::plain;
+use super::rules::{a304, a305, a309};
+use super::scope::{Scope, carried};
+
+/// Hexadecimal digits of the source's digest that make an inexact listing key unique.
+const UNIQUE_DIGITS: usize = 16;
+
+/// A date that should expire and is in another year than these is a slip of the keyboard.
+const YEARS: std::ops::RangeInclusive<i32> = 1970..=2200;
+
+/// All rows of an item whose entity is certain.
+pub fn rows(scope: &Scope<'_>, key: &TableKey, findings: &mut Findings<'_>) -> Vec<Row> {
+    let model = scope.model;
+    let name = &scope.entity.name;
+    let listings = model.listings.iter().filter(|listing| listing.of == *name && scope.holds(&listing.when));
+    let expiries = model.expiries.iter().filter(|expiry| expiry.of == *name && scope.holds(&expiry.when));
+    let mut rows: Vec<Row> = Vec::new();
+    let candidates = listings
+        .map(|listing| listing_row(scope, key, listing, findings))
+        .collect::<Vec<_>>()
+        .into_iter()
+        .chain(expiries.map(|expiry| expiry_row(scope, key, expiry, findings)).collect::<Vec<_>>());
+    for row in candidates.flatten() {
+        let what = format!("{} {}", row.kind.name(), row.name);
+        // One transaction writes all rows of an item, and it may name a key only once.
+        if rows.iter().any(|other| other.key == row.key) {
+            let reason = format!("another derived item of this item has the key `{}`", row.key);
+            a309::found(&what, None, None, &reason, findings);
+        } else if row.item.size() > ITEM_SIZE_MAX {
+            let reason = format!("the entry has {} bytes, DynamoDB stores {ITEM_SIZE_MAX}", row.item.size());
+            a309::found(&what, None, None, &reason, findings);
+        } else {
+            rows.push(row);
+        }
+    }
+    rows
+}
+
+fn listing_row(scope: &Scope<'_>, source: &TableKey, listing: &Listing, findings: &mut Findings<'_>) -> Option<Row> {
+    let what = format!("listing {}", listing.name);
+    let mut partition = rendered(scope, &listing.partition, &what, findings)?;
+    let mut sort = match &listing.sort {
+        Some(template) => Some(rendered(scope, template, &what, findings)?),
+        None => None,
+    };
+    // Two items could have this very key: the source's digest tells them apart.
+    if !partition.exact || sort.as_ref().is_some_and(|sort| !sort.exact) {
+        let digest = source.digest();
+        let last = sort.as_mut().unwrap_or(&mut partition);
+        last.text.push('#');
+        last.text.push_str(&digest[..UNIQUE_DIGITS]);
+    }
+    let key = match own::key(scope.model, partition.text, sort.map(|sort| sort.text)) {
+        Ok(key) => key,
+        Err(fault) => {
+            a309::found(&what, None, None, &fault.to_string(), findings);
+            return None;
+        }
+    };
+    let copied = |name: &String| {
+        let value = match scope.entity.attribute(name) {
+            Some(attribute) => carried(attribute, scope.item)?.1,
+            None => scope.value(name).ok()?,
+        };
+        Some((name.clone(), value.clone()))
+    };
+    let copy: BTreeMap<String, Value> = listing.copy.iter().filter_map(copied).collect();
+    let names = std::iter::once(&listing.partition).chain(&listing.sort).flat_map(Template::variables);
+    let group = names.filter_map(|v| Some((v.name.clone(), scope.value(&v.name).ok()?.clone()))).collect();
+    let item = own::frame(scope.model, &key, RowKind::Listing.name(), &listing.name)
+        .with("Copy", Value::M(copy))
+        .with("Group", Value::M(group))
+        .with("Source", own::source(scope.model, source));
+    Some(Row { kind: RowKind::Listing, name: listing.name.clone(), key, item })
+}
+
+fn expiry_row(scope: &Scope<'_>, source: &TableKey, expiry: &Expiry, findings: &mut Findings<'_>) -> Option<Row> {
+    let value = scope.value(&expiry.date).ok()?;
+    let (date, due) = (plain(value), due(scope, expiry, value, findings)?);
+    let due = due.to_rfc3339_opts(SecondsFormat::AutoSi, true);
+    let what = format!("expiry {}", expiry.name);
+    let partition = format!("{}#EXPIRY#{}", scope.model.prefix, own::name_part(Some(&expiry.name)));
+    let key = match own::key(scope.model, partition, Some(format!("{due}#{}", source.digest()))) {
+        Ok(key) => key,
+        Err(fault) => {
+            a309::found(&what, None, None, &fault.to_string(), findings);
+            return None;
+        }
+    };
+    let text = |template: &Template| scope.render(template).ok().map(|rendered| rendered.text);
+    let subject = expiry.subject.as_ref().and_then(text).unwrap_or_else(|| source.to_string());
+    let mut item: Item = own::frame(scope.model, &key, RowKind::Expiry.name(), &expiry.name)
+        .with("Expiry", Value::text(&expiry.name))
+        .with("Entity", Value::text(&scope.entity.name))
+        .with("Subject", Value::S(subject))
+        .with("Source", own::source(scope.model, source))
+        .with("Date", Value::S(date.unwrap_or_default()))
+        .with("Due", Value::S(due));
+    if let Some(owner) = expiry.owner.as_ref().and_then(text) {
+        item.insert("Owner", Value::S(owner));
+    }
+    Some(Row { kind: RowKind::Expiry, name: expiry.name.clone(), key, item })
+}
+
+/// When the value falls due; what cannot be read, or cannot be meant, is a finding.
+fn due(scope: &Scope<'_>, expiry: &Expiry, value: &Value, findings: &mut Findings<'_>) -> Option<DateTime<Utc>> {
+    let attribute = scope.entity.attribute(&expiry.date);
+    let name = attribute.and_then(|a| carried(a, scope.item)).map_or(expiry.date.as_str(), |(name, _)| name);
+    match time::expires_at(value, attribute.and_then(|a| a.format), scope.model.zone) {
+        Ok(due) if YEARS.contains(&due.year()) => Some(due),
+        Ok(_) => {
+            a305::found(name, value, "a date that should expire lies between 1970 and 2200", findings);
+            None
+        }
+        Err(TimeError::Impossible { reason, .. }) => {
+            a305::found(name, value, reason, findings);
+            None
+        }
+        Err(TimeError::Format { expected, .. }) => {
+            a304::found(name, value, expected, findings);
+            None
+        }
+        // Epochs in other units are A306's, which looks at every attribute of that format.
+        Err(TimeError::NotSeconds { .. } | TimeError::NotANumber { .. }) => None,
+    }
+}

@@ -1,0 +1,41 @@
+//! A302: an attribute of another type than declared.
+
+use crate::derive::findings::{Details, Findings, shown};
+use crate::derive::scope::{Scope, carried, is_none};
+use crate::model::derived::Severity;
+use crate::model::spec::{Attribute, Format};
+use crate::model::value::Value;
+
+use super::Rule;
+
+pub const RULE: Rule = Rule {
+    code: "A302",
+    name: "attribute-type",
+    severity: Severity::Error,
+    doc: "\
+## What
+An attribute has another type than the entity declares.
+
+## Why it is bad
+DynamoDB compares and sorts within one type only: a filter `> 5` never sees the text `\"7\"`, and a sum leaves it out.
+
+## Example
+`YearsOfExperience` is the text `\"7\"` where a number is declared; `ProjectID` is NULL where text is.
+
+## Instead
+Write the declared type; leave an optional attribute out instead of writing NULL.
+",
+};
+
+pub fn check(scope: &Scope<'_>, attribute: &Attribute, findings: &mut Findings<'_>) {
+    let Some((name, value)) = carried(attribute, scope.item) else { return };
+    // A time to live as text has a rule of its own, which names the number that was meant.
+    let is_text_epoch = attribute.format == Some(Format::EpochSeconds) && matches!(value, Value::S(_));
+    if value.kind() == attribute.kind || is_none(attribute, value) || is_text_epoch {
+        return;
+    }
+    let (is, declared, actual) = (value.kind().name(), attribute.kind.name(), shown(value));
+    let message = format!("`{name}` is {actual} of type {is}, declared is {declared}; write it as {declared}");
+    let expected = Some(format!("a value of type {declared}"));
+    findings.push(&RULE, Details { attribute: Some(name.to_owned()), expected, actual: Some(actual), message });
+}

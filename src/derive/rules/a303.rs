@@ -1,0 +1,51 @@
+//! A303: a value outside the declared set.
+
+use crate::derive::findings::{Details, Findings, cut};
+use crate::derive::render::plain;
+use crate::derive::scope::{Scope, carried, is_none};
+use crate::model::derived::Severity;
+use crate::model::spec::Attribute;
+use crate::model::value::Value;
+
+use super::Rule;
+
+pub const RULE: Rule = Rule {
+    code: "A303",
+    name: "attribute-one-of",
+    severity: Severity::Error,
+    doc: "\
+## What
+An attribute's value is not one of those that the entity declares. Case and blanks count.
+
+## Why it is bad
+Counts by this attribute put the item under `Other`, and a query for the declared value misses it.
+
+## Example
+`Status = \"Completed\"` where `Pending`, `InProgress`, `Complete` and `Cancelled` are declared.
+
+## Instead
+Write a declared value, or declare the new one.
+",
+};
+
+pub fn check(scope: &Scope<'_>, attribute: &Attribute, findings: &mut Findings<'_>) {
+    let Some((name, value)) = carried(attribute, scope.item) else { return };
+    if attribute.one_of.is_empty() || value.kind() != attribute.kind || is_none(attribute, value) {
+        return;
+    }
+    let texts = match value {
+        Value::Ss(set) => set.iter().cloned().collect(),
+        Value::Ns(set) => set.iter().map(|number| number.to_plain()).collect(),
+        other => plain(other).map_or_else(Vec::new, |text| vec![text]),
+    };
+    let Some(actual) = texts.into_iter().find(|text| !attribute.one_of.contains(text)) else { return };
+    let trimmed = actual.trim();
+    let near = attribute.one_of.iter().find(|one| one.eq_ignore_ascii_case(trimmed));
+    let (actual, all) = (cut(&actual), cut(&attribute.one_of.join(", ")));
+    let message = match near {
+        Some(near) => format!("`{name}` is `{actual}`, which is written `{near}`; mend it"),
+        None => format!("`{name}` is `{actual}`, not one of {all}; write one of these, or declare the new value"),
+    };
+    let expected = Some(near.cloned().unwrap_or(all));
+    findings.push(&RULE, Details { attribute: Some(name.to_owned()), expected, actual: Some(actual), message });
+}

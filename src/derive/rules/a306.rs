@@ -1,0 +1,59 @@
+//! A306: a time to live that is no number of seconds.
+
+use crate::derive::findings::{Details, Findings, shown};
+use crate::derive::scope::{Scope, carried, is_none};
+use crate::model::derived::Severity;
+use crate::model::spec::{Attribute, Format};
+use crate::model::time::{self, TimeError};
+use crate::model::value::Value;
+
+use super::Rule;
+
+pub const RULE: Rule = Rule {
+    code: "A306",
+    name: "ttl-not-seconds",
+    severity: Severity::Error,
+    doc: "\
+## What
+A time to live, or an attribute declared as `epoch-seconds`, holds milliseconds, microseconds or text.
+
+## Why it is bad
+DynamoDB reads seconds since 1970 and only from numbers. Milliseconds lie in a far future and text is ignored: the item is
+never deleted, without any error.
+
+## Example
+`ttl = 1767225600000`: in seconds it is `1767225600`. `ttl = \"1767225600\"` is text.
+
+## Instead
+Write whole seconds as a number.
+",
+};
+
+/// An attribute declared as seconds since 1970.
+pub fn check(scope: &Scope<'_>, attribute: &Attribute, findings: &mut Findings<'_>) {
+    if attribute.format != Some(Format::EpochSeconds) {
+        return;
+    }
+    if let Some((name, value)) = carried(attribute, scope.item)
+        && !is_none(attribute, value)
+    {
+        check_value(name, value, findings);
+    }
+}
+
+/// A value that should be seconds since 1970.
+pub fn check_value(name: &str, value: &Value, findings: &mut Findings<'_>) {
+    let Err(error) = time::epoch_seconds(value) else { return };
+    let seconds = match error {
+        TimeError::NotSeconds { seconds, .. } => Some(seconds),
+        TimeError::NotANumber { seconds, .. } => seconds,
+        TimeError::Format { .. } | TimeError::Impossible { .. } => return,
+    };
+    let remedy = match seconds {
+        Some(seconds) => format!("write the number {seconds}"),
+        None => "write the seconds since 1970 as a number".to_owned(),
+    };
+    let message = format!("`{name}` does not expire the item: {error}; {remedy}");
+    let expected = Some(seconds.map_or_else(|| time::EPOCH_FORM.to_owned(), |seconds| seconds.to_string()));
+    findings.push(&RULE, Details { attribute: Some(name.to_owned()), expected, actual: Some(shown(value)), message });
+}

@@ -1,0 +1,33 @@
+//! A309: a value that cannot be written into a derived or index key.
+
+use crate::derive::findings::{Details, Findings};
+use crate::model::derived::Severity;
+
+use super::Rule;
+
+pub const RULE: Rule = Rule {
+    code: "A309",
+    name: "derived-key-impossible",
+    severity: Severity::Error,
+    doc: "\
+## What
+An aggregate, a listing entry, an expiry or an index key is made from a value that does not fit: a number too large for its
+padding, a value outside the set that `ordinal` counts in, a map where text is wanted, a key that is empty or longer than
+DynamoDB allows, an entry of more than 400 KB.
+
+## Why it is bad
+The derived item cannot be stored, so this item is missing in it.
+
+## Example
+`Number = 12345` in a listing key `{Number:04}`.
+
+## Instead
+Mend the value, or widen the padding in the model (all entries are then written anew).
+",
+};
+
+/// What is left out (`listing by_years`), the attribute that it is made of where there is one, and why.
+pub fn found(what: &str, attribute: Option<&str>, actual: Option<String>, reason: &str, findings: &mut Findings<'_>) {
+    let message = format!("this item is left out of {what}: {reason}; mend the value, or the key in the model");
+    findings.push(&RULE, Details { attribute: attribute.map(str::to_owned), expected: None, actual, message });
+}

@@ -1,0 +1,78 @@
+//! K102: no entity of the model matches the item.
+
+use crate::derive::findings::{Details, Findings, cut, shown};
+use crate::derive::scope::condition_holds;
+use crate::model::derived::Severity;
+use crate::model::key::TableKey;
+use crate::model::spec::{Condition, Entity};
+use crate::model::value::Item;
+
+use super::Rule;
+
+pub const RULE: Rule = Rule {
+    code: "K102",
+    name: "no-entity-matches",
+    severity: Severity::Error,
+    doc: "\
+## What
+The item's key and attributes together are those of no entity in the model.
+
+## Why it is bad
+Either the item was written by mistake (a misspelt type, a key without its prefix) and no query of the application finds it,
+or the model does not know an entity that the table has. Nothing can be derived from it.
+
+## Example
+`PK = \"WO#WO001\"`, `SK = \"USER#tech001\"`, `Type = \"Workorder\"`: the key is WorkOrder's, but `Type` is `Workorder`, not
+`WorkOrder`.
+
+## Instead
+Mend the attribute or the key, or declare the entity in the model.
+",
+};
+
+/// Nothing matches; `by_key` are the entities whose key templates the key fits, `by_partition` those of which at least the
+/// partition key does.
+pub fn found(key: &TableKey, item: &Item, by_key: &[&Entity], by_partition: &[&Entity], findings: &mut Findings<'_>) {
+    let failing: Vec<(&Entity, &Condition)> = by_key
+        .iter()
+        .filter_map(|entity| {
+            let condition = entity.matches.iter().find(|condition| !condition_holds(entity, item, condition))?;
+            Some((*entity, condition))
+        })
+        .collect();
+    let shown_key = cut(&key.to_string());
+    let details = match failing.first() {
+        Some((_, condition)) => {
+            let attribute = &condition.attribute;
+            let same: Vec<_> = failing.iter().filter(|(_, other)| other.attribute == *attribute).collect();
+            let names: Vec<&str> = same.iter().map(|(entity, _)| entity.name.as_str()).collect();
+            let values: Vec<&str> = same.iter().flat_map(|(_, c)| &c.values).map(String::as_str).collect();
+            let actual = item.get(attribute).map(shown);
+            let is = actual.as_ref().map_or("absent".to_owned(), |actual| format!("`{actual}`"));
+            let (names, values) = (cut(&names.join(" or ")), cut(&values.join("` or `")));
+            let message = format!(
+                "the key `{shown_key}` is that of {names}, but `{attribute}` is {is}, not `{values}`; mend `{attribute}` or the key"
+            );
+            let expected = Some(values.replace('`', ""));
+            Details { attribute: Some(attribute.clone()), expected, actual, message }
+        }
+        None => Details { message: no_key(&shown_key, by_partition), actual: Some(shown_key), ..Details::default() },
+    };
+    findings.push(&RULE, details);
+}
+
+fn no_key(shown_key: &str, by_partition: &[&Entity]) -> String {
+    let near: Vec<String> = by_partition
+        .iter()
+        .filter_map(|entity| Some(format!("`{}` ({})", entity.sort.as_ref()?.source, entity.name)))
+        .collect();
+    if near.is_empty() {
+        return format!(
+            "no entity of the model has keys like `{shown_key}`; mend the key, or declare the entity in the model"
+        );
+    }
+    let near = cut(&near.join(" or "));
+    format!(
+        "no entity has keys like `{shown_key}`: the partition key fits, the sort key should be {near}; mend the key"
+    )
+}

@@ -1,0 +1,45 @@
+//! K104: one variable has two values in one item's keys.
+
+use crate::derive::findings::{Details, Findings, cut, shown};
+use crate::model::derived::Severity;
+use crate::model::spec::Entity;
+use crate::model::value::Value;
+
+use super::Rule;
+
+pub const RULE: Rule = Rule {
+    code: "K104",
+    name: "variable-has-two-values",
+    severity: Severity::Error,
+    doc: "\
+## What
+A variable of the key templates stands for one thing, yet two of the item's keys give it different values.
+
+## Why it is bad
+One of the keys is wrong and the item itself does not tell which: it is found under one name and shown under the other.
+
+## Example
+`PK = \"USER#ann\"`, `SK = \"USER#bob\"` under `USER#{username}` and `USER#{username}`.
+
+## Instead
+Write all keys of an item from the same values, in one place.
+",
+};
+
+/// The variable is `known` from a key read before, and another value in the key attribute `at`.
+pub fn found(
+    entity: &Entity,
+    at: &str,
+    (variable, known, found): (&str, &str, &str),
+    (actual, expected): (&Value, &Value),
+    findings: &mut Findings<'_>,
+) {
+    let name = &entity.name;
+    let message = format!(
+        "`{{{variable}}}` of this {name} is `{}` in one key and `{}` in `{at}`; write both keys from the same value",
+        cut(known),
+        cut(found)
+    );
+    let (expected, actual) = (Some(shown(expected)), Some(shown(actual)));
+    findings.push(&RULE, Details { attribute: Some(at.to_owned()), expected, actual, message });
+}

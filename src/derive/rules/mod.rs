@@ -1,0 +1,115 @@
+//! The rules that an item can break: one file a rule, listed here.
+//!
+//! Codes are stable and never used again for something else. A rule file holds the rule's description and the function
+//! that turns a violation into a finding; what the rule needs to know (the entity, the variables) is its caller's work.
+//!
+//! Families: K1 primary keys, G2 index keys, A3 attributes, S4 strings in keys, P9 what could not be decoded or stored.
+
+use crate::model::derived::Severity;
+
+pub mod a301;
+pub mod a302;
+pub mod a303;
+pub mod a304;
+pub mod a305;
+pub mod a306;
+pub mod a307;
+pub mod a308;
+pub mod a309;
+pub mod g201;
+pub mod g202;
+pub mod g203;
+pub mod g204;
+pub mod g205;
+pub mod k101;
+pub mod k102;
+pub mod k103;
+pub mod k104;
+pub mod p901;
+pub mod p902;
+pub mod p903;
+pub mod s401;
+pub mod s402;
+
+/// One rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rule {
+    /// Stable, for example `G201`.
+    pub code: &'static str,
+    /// Short words with hyphens, for example `index-key-stale`.
+    pub name: &'static str,
+    /// Unless the model's `[severity]` says otherwise.
+    pub severity: Severity,
+    /// Markdown: what, why it is bad, an example, what to do instead.
+    pub doc: &'static str,
+}
+
+/// Every rule, by code.
+pub const RULES: [&Rule; 23] = [
+    &a301::RULE,
+    &a302::RULE,
+    &a303::RULE,
+    &a304::RULE,
+    &a305::RULE,
+    &a306::RULE,
+    &a307::RULE,
+    &a308::RULE,
+    &a309::RULE,
+    &g201::RULE,
+    &g202::RULE,
+    &g203::RULE,
+    &g204::RULE,
+    &g205::RULE,
+    &k101::RULE,
+    &k102::RULE,
+    &k103::RULE,
+    &k104::RULE,
+    &p901::RULE,
+    &p902::RULE,
+    &p903::RULE,
+    &s401::RULE,
+    &s402::RULE,
+];
+
+/// The rule of that code.
+pub fn rule(code: &str) -> Option<&'static Rule> {
+    RULES.into_iter().find(|rule| rule.code == code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_files_and_the_array_are_in_step() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/derive/rules");
+        let mut files: Vec<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| name != "mod.rs")
+            .map(|name| name.trim_end_matches(".rs").to_uppercase())
+            .collect();
+        files.sort();
+        let codes: Vec<&str> = RULES.iter().map(|rule| rule.code).collect();
+        assert_eq!(files, codes);
+    }
+
+    #[test]
+    fn every_rule_is_documented_in_full() {
+        for rule in RULES {
+            let mut rest = rule.doc;
+            for heading in ["## What", "## Why it is bad", "## Example", "## Instead"] {
+                let at = rest.find(heading).unwrap_or_else(|| panic!("{}: no `{heading}` in its place", rule.code));
+                rest = &rest[at + heading.len()..];
+                let body = rest.split("\n## ").next().unwrap_or_default();
+                assert!(body.trim().len() > 20, "{}: nothing under `{heading}`", rule.code);
+            }
+            let valid_name = rule.name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-');
+            assert!(valid_name, "{}: {}", rule.code, rule.name);
+        }
+        let mut names: Vec<&str> = RULES.iter().map(|rule| rule.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), RULES.len());
+    }
+}

@@ -1,0 +1,56 @@
+//! S402: a placeholder where a key should have a value.
+
+use crate::derive::findings::{Details, Findings, cut};
+use crate::model::derived::Severity;
+
+use super::Rule;
+
+pub const RULE: Rule = Rule {
+    code: "S402",
+    name: "placeholder-in-key",
+    severity: Severity::Error,
+    doc: "\
+## What
+A part of a key is empty, or what programming languages write for \"nothing\": `undefined`, `None`, `null`, `NaN`,
+`[object Object]`, or a placeholder in angle brackets such as `<user>`. Values that the model declares are no placeholders.
+
+## Why it is bad
+The key was built from a value that was not there. All items with the same hole share a key and overwrite one another.
+
+## Example
+`SK = \"TASK#todo#None#t9\"`, `PK = \"USER#undefined\"`, `PK = \"A##B\"`.
+
+## Instead
+Check that all values are there before building a key.
+",
+};
+
+/// What programming languages write for a value that is not there.
+const PLACEHOLDERS: [&str; 5] = ["undefined", "None", "null", "NaN", "[object Object]"];
+
+/// The first part of `text` that stands for nothing.
+pub fn placeholder<'t>(text: &'t str, delimiter: &str) -> Option<&'t str> {
+    let stands_for_nothing = |part: &&str| {
+        part.is_empty()
+            || PLACEHOLDERS.contains(part)
+            || (part.len() > 2 && part.starts_with('<') && part.ends_with('>'))
+    };
+    match delimiter {
+        "" => Some(text).filter(stands_for_nothing),
+        _ => text.split(delimiter).find(stands_for_nothing),
+    }
+}
+
+/// The key attribute `at` has the placeholder `part` in it.
+pub fn found(at: &str, key: &str, part: &str, findings: &mut Findings<'_>) {
+    let actual = cut(key);
+    let message = match part {
+        "" => format!("`{at}` is `{actual}`, which has an empty part; write the item under a key with a value there"),
+        _ => format!(
+            "`{at}` is `{actual}`, where `{}` is a placeholder; write the item under a key with a value there",
+            cut(part)
+        ),
+    };
+    let expected = Some("a value".to_owned());
+    findings.push(&RULE, Details { attribute: Some(at.to_owned()), expected, actual: Some(actual), message });
+}

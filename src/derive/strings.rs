@@ -1,0 +1,84 @@
+//! What values do inside keys: S401 (delimiters) and S402 (placeholders).
+
+use crate::model::key::TableKey;
+use crate::model::template::Template;
+use crate::model::value::Value;
+
+use super::findings::Findings;
+use super::render::{plain, write_one};
+use super::rules::{s401, s402};
+use super::scope::{Scope, key_text};
+
+/// The keys of an item whose entity is known and whose primary key agrees: value by value.
+pub fn check(scope: &Scope<'_>, key: &TableKey, findings: &mut Findings<'_>) {
+    for (at, template, text) in keys(scope, key) {
+        for variable in template.variables() {
+            let Ok(value) = scope.value(&variable.name) else { continue };
+            let attribute = scope.entity.attribute(&variable.name);
+            let Ok(written) = write_one(variable, value, attribute) else { continue };
+            let is_declared = plain(value).is_some_and(|text| attribute.is_some_and(|a| a.one_of.contains(&text)));
+            if !is_declared && let Some(part) = s402::placeholder(&written, &scope.model.delimiter) {
+                s402::found(at, &text, part, findings);
+            }
+        }
+        delimiters(scope, template, &format!("the key `{at}`"), findings);
+    }
+    let aggregates = scope.model.aggregates.iter().filter(|aggregate| aggregate.of == scope.entity.name);
+    for aggregate in aggregates {
+        for template in std::iter::once(&aggregate.partition).chain(&aggregate.sort) {
+            // One value alone cannot be taken for two.
+            if template.variables().count() > 1 {
+                delimiters(scope, template, &format!("the key of aggregate {}", aggregate.name), findings);
+            }
+        }
+    }
+}
+
+/// The primary key of an item that is no entity's, or whose key is wrong: part by part.
+pub fn check_raw(names: [Option<&str>; 2], key: &TableKey, delimiter: &str, findings: &mut Findings<'_>) {
+    let values = [Some(&key.partition), key.sort.as_ref()];
+    for (name, value) in names.into_iter().zip(values) {
+        if let (Some(name), Some(Value::S(text))) = (name, value)
+            && let Some(part) = s402::placeholder(text, delimiter)
+        {
+            s402::found(name, text, part, findings);
+        }
+    }
+}
+
+fn delimiters(scope: &Scope<'_>, template: &Template, key: &str, findings: &mut Findings<'_>) {
+    let delimiter = scope.model.delimiter.as_str();
+    // A key that is nothing but the value has no parts to be mistaken.
+    if delimiter.is_empty() || template.bare_variable().is_some() {
+        return;
+    }
+    for variable in template.variables() {
+        if let Ok(Value::S(text)) = scope.value(&variable.name)
+            && text.contains(delimiter)
+        {
+            s401::found(&variable.name, text, delimiter, key, findings);
+        }
+    }
+}
+
+/// The item's own keys that are there: attribute, template and text.
+fn keys<'a>(scope: &Scope<'a>, key: &TableKey) -> Vec<(&'a str, &'a Template, String)> {
+    let (table, entity) = (&scope.model.table, scope.entity);
+    let mut keys = Vec::new();
+    if let Some(text) = key_text(&key.partition) {
+        keys.push((table.partition_key.name.as_str(), &entity.partition, text));
+    }
+    if let (Some(attribute), Some(template), Some(text)) =
+        (&table.sort_key, &entity.sort, key.sort.as_ref().and_then(key_text))
+    {
+        keys.push((attribute.name.as_str(), template, text));
+    }
+    for declared in entity.indexes.iter().filter(|declared| scope.holds(&declared.when)) {
+        for (name, template) in &declared.keys {
+            if let Some(text) = scope.item.get(name).and_then(key_text) {
+                keys.push((name.as_str(), template, text));
+            }
+        }
+    }
+    keys
+}

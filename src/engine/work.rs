@@ -1,0 +1,241 @@
+//! One source item on its way through a commit: what is wished, what was found, how far it had to give way.
+//!
+//! Pure: it decides, and [`super::commit`] does the reading and writing.
+
+use chrono::{DateTime, Utc};
+
+use crate::derive::{derive_poison, without_sums};
+use crate::model::change::SequenceNumber;
+use crate::model::derived::Derived;
+use crate::model::key::TableKey;
+use crate::model::spec::Model;
+use crate::plan::delta::{Delta, diff, hold};
+use crate::plan::ledger::{Applied, LedgerRow};
+
+/// The finding of an item whose change the database refused.
+const REFUSED_CODE: &str = "P903";
+
+/// What is to become true of an item.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Wish {
+    /// What a record says it derives; `None`: it was deleted.
+    Record { sequence: SequenceNumber, derived: Option<Derived> },
+    /// A record whose image cannot be decoded: all that is derived is a finding.
+    Poison { sequence: SequenceNumber, derived: Derived, code: &'static str, reason: String },
+    /// What the item derives when it is read; `sequence` is that of the record that could not say.
+    Read { sequence: Option<SequenceNumber> },
+    /// What the item derived when it was scanned, before its ledger row was read. Only where that agrees with the ledger
+    /// may it be believed.
+    Scanned { derived: Option<Derived> },
+}
+
+/// How far an item's data had to give way to what the database accepts.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Stage {
+    /// Everything that is derived.
+    Full,
+    /// Without sums and squares: the aggregate's would need more than 38 digits.
+    WithoutSums(String),
+    /// Nothing but a finding that says why; quarantined.
+    Poison(String),
+    /// Left as it was applied before; quarantined.
+    Hold(String),
+}
+
+/// How it ended for one item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Finish {
+    Applied,
+    AlreadyApplied,
+    Reconciled,
+    Quarantined,
+}
+
+/// One item of a commit.
+#[derive(Debug, Clone)]
+pub(super) struct Work {
+    pub key: TableKey,
+    pub wish: Wish,
+    /// Position, in what the caller gave, of the first entry that this stands for.
+    pub first: usize,
+    /// A transaction with it has been sent; its answer may have been lost.
+    pub attempted: bool,
+    pub finish: Option<Finish>,
+    /// Codes of the findings that are applied with it.
+    pub codes: Vec<String>,
+    before: Option<LedgerRow>,
+    derived: Option<Derived>,
+    /// The number that the ledger row gets; `None` keeps its own.
+    sequence: Option<SequenceNumber>,
+    stage: Stage,
+    /// A sum changes by more than one addition can say: first take the old one away, then add the new one.
+    two_steps: bool,
+}
+
+impl Work {
+    pub fn new(key: TableKey, wish: Wish, first: usize) -> Work {
+        Work {
+            key,
+            wish,
+            first,
+            attempted: false,
+            finish: None,
+            codes: Vec::new(),
+            before: None,
+            derived: None,
+            sequence: None,
+            stage: Stage::Full,
+            two_steps: false,
+        }
+    }
+
+    /// Takes in the ledger row as it is now and decides: true if the item itself must be read next.
+    pub fn meet(&mut self, model: &Model, row: Option<LedgerRow>) -> bool {
+        let sequence = match &self.wish {
+            Wish::Record { sequence, .. } | Wish::Poison { sequence, .. } => Some(sequence),
+            Wish::Read { sequence } => sequence.as_ref(),
+            Wish::Scanned { .. } => None,
+        };
+        let known = row.as_ref().and_then(|row| row.sequence.as_ref());
+        let is_past = sequence.is_some_and(|sequence| known.is_some_and(|known| known >= sequence));
+        // Given up under this very model: a second delivery would only be refused again.
+        let is_given_up = row.as_ref().is_some_and(|row| row.quarantined.is_some() && row.model == model.hash);
+        let says = |derived: &Option<Derived>| match (&row, derived) {
+            (None, derived) => derived.is_none(),
+            (Some(row), None) => row.deleted && row.applied.is_empty(),
+            (Some(row), Some(derived)) => !row.deleted && row.applied == Applied::of(derived),
+        };
+        self.sequence = if is_past { None } else { sequence.cloned() };
+        let (done, read) = match &self.wish {
+            Wish::Record { derived, .. } if is_past => {
+                let agrees = is_given_up || says(derived);
+                (agrees, !agrees)
+            }
+            Wish::Poison { .. } if is_past => (true, false),
+            Wish::Read { .. } if is_past && is_given_up => (true, false),
+            Wish::Record { derived, .. } => {
+                self.derived = derived.clone();
+                (false, false)
+            }
+            Wish::Poison { derived, .. } => {
+                self.derived = Some(derived.clone());
+                (false, false)
+            }
+            Wish::Read { .. } => (false, true),
+            Wish::Scanned { derived } => {
+                let agrees = says(derived) && row.as_ref().is_none_or(|row| row.quarantined.is_none());
+                (agrees, !agrees)
+            }
+        };
+        self.before = row;
+        self.stage = Stage::Full;
+        if done {
+            self.finish = Some(self.finish_unwritten());
+        }
+        read
+    }
+
+    /// Takes in what the item derives as it was read after the ledger row; `None`: it is gone.
+    pub fn see(&mut self, derived: Option<Derived>) {
+        self.derived = derived;
+    }
+
+    /// What is to be committed; `None` if nothing is left to do, and then the work is finished.
+    pub fn plan(&mut self, model: &Model, now: DateTime<Utc>) -> Option<Delta> {
+        if self.finish.is_some() {
+            return None;
+        }
+        let nothing_at_all = self.before.is_none() && self.derived.is_none() && self.sequence.is_none();
+        let delta = self.delta(model, now);
+        if nothing_at_all || delta.settled {
+            self.finish = Some(self.finish_unwritten());
+            return None;
+        }
+        Some(delta)
+    }
+
+    fn delta(&mut self, model: &Model, now: DateTime<Utc>) -> Delta {
+        let before = self.before.as_ref();
+        let sequence = self.sequence.as_ref();
+        let (derived, quarantine) = match (&self.stage, &self.wish) {
+            (Stage::Full, Wish::Poison { code, reason, .. }) => (self.derived.clone(), Some((*code, reason.clone()))),
+            (Stage::Full, _) => (self.derived.clone(), None),
+            (Stage::WithoutSums(reason), _) => {
+                (self.derived.as_ref().map(|derived| without_sums(model, derived, reason)), None)
+            }
+            (Stage::Poison(reason) | Stage::Hold(reason), _) => {
+                let poison = derive_poison(model, &self.key, REFUSED_CODE, reason);
+                (Some(poison), Some((REFUSED_CODE, reason.clone())))
+            }
+        };
+        let held = || hold(model, before, &self.key, self.derived.is_none(), sequence, now);
+        let delta = match self.stage {
+            Stage::Hold(_) => held(),
+            _ => match diff(model, before, &self.key, derived.as_ref(), sequence, now) {
+                Ok(delta) => delta,
+                Err(wide) => {
+                    let reason = wide.to_string();
+                    // Once the old sum is away, the new one alone can be added: it was derived, so it is a number.
+                    self.two_steps = self.stage == Stage::Full;
+                    self.stage = if self.two_steps { Stage::WithoutSums(reason) } else { Stage::Hold(reason) };
+                    return self.delta(model, now);
+                }
+            },
+        };
+        let findings = derived.iter().flat_map(|derived| &derived.findings);
+        self.codes = findings.map(|finding| finding.code.clone()).collect();
+        match quarantine {
+            Some((code, reason)) => delta.quarantine(before, code, &reason, now),
+            None => delta,
+        }
+    }
+
+    /// The database refuses the item as planned: the next stage. False if there is none.
+    pub fn give_way(&mut self, reason: &str, may_be_sum: bool) -> bool {
+        let reason = reason.to_owned();
+        let poisoned_already = matches!(self.wish, Wish::Poison { .. });
+        self.two_steps = false;
+        self.stage = match (&self.stage, &self.derived) {
+            (Stage::Hold(_), _) => return false,
+            (Stage::Full, Some(derived)) if may_be_sum && has_sums(derived) => Stage::WithoutSums(reason),
+            (Stage::Full | Stage::WithoutSums(_), Some(_)) if !poisoned_already => Stage::Poison(reason),
+            _ => Stage::Hold(reason),
+        };
+        true
+    }
+
+    /// How it ended, now that a transaction with it was committed; `None` if the second step is to come.
+    pub fn committed(&mut self) -> Option<Finish> {
+        if std::mem::take(&mut self.two_steps) {
+            // The first step has moved the ledger on, so the second is planned like a reconciliation.
+            self.wish = Wish::Read { sequence: None };
+            return None;
+        }
+        Some(self.finish_written())
+    }
+
+    fn finish_written(&self) -> Finish {
+        let is_given_up = matches!(self.stage, Stage::Poison(_) | Stage::Hold(_));
+        match (&self.wish, &self.sequence) {
+            (Wish::Poison { .. }, _) => Finish::Quarantined,
+            _ if is_given_up => Finish::Quarantined,
+            (_, Some(_)) => Finish::Applied,
+            (_, None) => Finish::Reconciled,
+        }
+    }
+
+    /// Nothing was left to write. If a transaction had been sent before, that one has done it and only its answer was lost.
+    fn finish_unwritten(&self) -> Finish {
+        let by_lost_answer = self.attempted && self.stage == Stage::Full;
+        match &self.wish {
+            Wish::Poison { .. } if by_lost_answer => Finish::Quarantined,
+            Wish::Record { .. } if by_lost_answer => Finish::Applied,
+            _ => Finish::AlreadyApplied,
+        }
+    }
+}
+
+fn has_sums(derived: &Derived) -> bool {
+    let is_sum = |measure: &String| measure.starts_with("Sum_") || measure.starts_with("SumSq_");
+    derived.counts.iter().any(|count| count.measures.keys().any(is_sum))
+}
