@@ -9,6 +9,8 @@ pub mod shards;
 pub mod sweep;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod verify;
 mod work;
 pub mod worker;

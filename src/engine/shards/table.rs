@@ -75,6 +75,7 @@ pub struct ShardTable {
     seasoned: bool,
     describing: bool,
     describe_at: DateTime<Utc>,
+    /// When the last description was asked for.
     described_at: DateTime<Utc>,
     describe_failures: u32,
     /// Descriptions in a row that were asked for early.
@@ -176,10 +177,15 @@ impl ShardTable {
             }
             Event::Applied(ticket) => self.applied(&ticket, now, &mut notices),
             Event::Saved(keys, stored) => self.saved(&keys, stored, now),
-            Event::Owned(key, owned) => self.owned(&key, owned, now),
-            Event::Seen(checkpoint) => self.seen(checkpoint),
+            Event::Owned(key, owned) => {
+                self.owned(&key, owned, now);
+                self.promote(now, &mut notices);
+            }
+            Event::Seen(checkpoint) => {
+                self.seen(checkpoint);
+                self.promote(now, &mut notices);
+            }
         }
-        self.promote(now, &mut notices);
         notices
     }
 
@@ -187,6 +193,7 @@ impl ShardTable {
     pub fn next_action(&mut self, now: DateTime<Utc>) -> Option<Action> {
         if !self.describing && self.describe_at <= now {
             self.describing = true;
+            self.described_at = now;
             return Some(Action::Describe);
         }
         if !self.forgotten.is_empty() {
@@ -219,6 +226,9 @@ impl ShardTable {
     /// True when every owned shard is read to its tip: finished, or `idle_pages` empty pages in a row. A shard whose end has no
     /// child yet counts once several descriptions have listed none. It is a judgement, not a proof: an empty page is never the end.
     pub fn is_idle(&self) -> bool {
+        if self.shards.is_empty() {
+            return self.describe_hurried > CHILDLESS_MAX;
+        }
         self.shards.values().filter(|shard| shard.owned).all(|shard| match &shard.phase {
             Phase::Finished => shard.childless == 0 || shard.childless > CHILDLESS_MAX,
             Phase::Placed(_) | Phase::Reading(_) => shard.empty_pages >= self.settings.idle_pages,

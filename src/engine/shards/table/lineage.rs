@@ -33,7 +33,6 @@ impl ShardTable {
 
     pub(super) fn described(&mut self, description: StreamDescription, now: DateTime<Utc>, notices: &mut Vec<Notice>) {
         self.describing = false;
-        self.described_at = now;
         self.describe_failures = 0;
         if *description.arn != *self.arn {
             self.replace_stream(&description.arn, now, notices);
@@ -169,9 +168,10 @@ impl ShardTable {
         }
     }
 
-    /// Sooner while a child or a verdict is awaited, at a rate that falls.
+    /// Sooner while a child, a verdict or the first shard is awaited, at a rate that falls.
     pub(super) fn schedule_description(&mut self, now: DateTime<Utc>) {
-        let awaited = self.shards.values().any(|shard| shard.childless > 0 || shard.phase == Phase::Doubted);
+        let awaited = self.shards.is_empty()
+            || self.shards.values().any(|shard| shard.childless > 0 || shard.phase == Phase::Doubted);
         self.describe_hurried = if awaited { self.describe_hurried.saturating_add(1) } else { 0 };
         let (min, max) = (self.settings.describe_min, self.settings.describe_max);
         let pause = if awaited { backoff(min, self.describe_hurried, max, 1.0) } else { max };

@@ -59,6 +59,7 @@ impl ShardTable {
             shard.childless = 1;
             self.hurry_description(now);
         }
+        self.promote(now, notices);
     }
 
     pub(super) fn failed(
