@@ -161,7 +161,7 @@ impl Work {
             (Stage::Full, Wish::Poison { code, reason, .. }) => (self.derived.clone(), Some((*code, reason.clone()))),
             (Stage::Full, _) => (self.derived.clone(), None),
             (Stage::WithoutSums(reason), _) => {
-                (self.derived.as_ref().map(|derived| without_sums(model, derived, reason)), None)
+                (self.derived.as_ref().map(|derived| without_sums(model, &self.key, derived, reason)), None)
             }
             (Stage::Poison(reason) | Stage::Hold(reason), _) => {
                 let poison = derive_poison(model, &self.key, REFUSED_CODE, reason);
