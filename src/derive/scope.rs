@@ -256,7 +256,9 @@ mod tests {
         let mut scope = Scope::new(&model, &entity, &item);
         assert_eq!(scope.read(&template("{years}"), &n("7")), Reading::Agrees);
         assert_eq!(scope.read(&template("{years}"), &n("7.0")), Reading::Agrees);
-        assert!(matches!(scope.read(&template("{years}"), &n("8")), Reading::TwoValues { expected, .. } if expected == n("7")));
+        assert!(
+            matches!(scope.read(&template("{years}"), &n("8")), Reading::TwoValues { expected, .. } if expected == n("7"))
+        );
         let raw = Value::B(Bytes(vec![0xff]));
         assert_eq!(scope.read(&template("{raw}"), &raw), Reading::Agrees);
         assert_eq!(scope.read(&template("{raw}"), &raw), Reading::Agrees);

@@ -21,9 +21,8 @@ fn date(name: &str) -> Attribute {
 
 pub fn quality() -> Model {
     let mut model = model("PK", "SK");
-    model.table.indexes = ["1", "2", "3"]
-        .map(|n| index(&format!("GSI{n}"), &[&format!("GSI{n}PK")], &[&format!("GSI{n}SK")]))
-        .to_vec();
+    model.table.indexes =
+        ["1", "2", "3"].map(|n| index(&format!("GSI{n}"), &[&format!("GSI{n}PK")], &[&format!("GSI{n}SK")])).to_vec();
     for name in ["Manager", "Technician"] {
         let mut user = entity(name, "USER#{username}", "USER#{username}");
         user.matches = vec![condition("Type", &[name])];

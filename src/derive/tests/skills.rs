@@ -1,8 +1,6 @@
 //! The published skills table: other key names, a multi-attribute index, numbers.
 
-use crate::derive::testing::{
-    aggregate, attribute, entity, entity_index, index, item, listing, model, n, strings,
-};
+use crate::derive::testing::{aggregate, attribute, entity, entity_index, index, item, listing, model, n, strings};
 use crate::derive::{Fold, without_sums};
 use crate::model::derived::RowKind;
 use crate::model::spec::{Attribute, Format, Model};
@@ -21,10 +19,8 @@ pub fn skills() -> Model {
     let required = |name: &str| Attribute { required: true, ..attribute(name, Kind::S) };
     let number = |name: &str| Attribute { min: Some("0".parse().unwrap()), ..attribute(name, Kind::N) };
     let mut user = entity("User", "User", "USER#{Username}");
-    user.attributes = vec![
-        required("Username"),
-        Attribute { format: Some(Format::Timestamp), ..attribute("CreatedAt", Kind::S) },
-    ];
+    user.attributes =
+        vec![required("Username"), Attribute { format: Some(Format::Timestamp), ..attribute("CreatedAt", Kind::S) }];
     let mut skill = entity("Skill", "Skill", "SKILL#{SkillID}");
     skill.attributes = vec![required("SkillID"), required("SkillName"), required("Category")];
     let mut user_skill = entity("UserSkill", "UserSkill", "USERSKILL#{Username}#{SkillID}");
@@ -45,8 +41,7 @@ pub fn skills() -> Model {
     user_skill.indexes = vec![entity_index("BySkill", &keys)];
     model.entities = vec![user, skill, user_skill];
     let group = ["Category", "SkillName"];
-    let mut levels =
-        aggregate("levels", "UserSkill", &group, "SkillStats", "SKILLSTATS#{Category}#{SkillName}");
+    let mut levels = aggregate("levels", "UserSkill", &group, "SkillStats", "SKILLSTATS#{Category}#{SkillName}");
     levels.count_by = Some("ProficiencyLevel".into());
     levels.buckets = strings(&LEVELS);
     levels.sum = strings(&["YearsOfExperience"]);
@@ -75,7 +70,13 @@ pub fn sample() -> Vec<Item> {
     };
     let skill = |id: &str, name: &str, category: &str| {
         let key = format!("SKILL#{id}");
-        item([("EntityType", "Skill"), ("entity_id", &key), ("SkillID", id), ("SkillName", name), ("Category", category)])
+        item([
+            ("EntityType", "Skill"),
+            ("entity_id", &key),
+            ("SkillID", id),
+            ("SkillName", name),
+            ("Category", category),
+        ])
     };
     vec![
         user("john_doe"),
@@ -150,17 +151,17 @@ fn an_index_of_attributes_is_complete_or_a_finding() {
     assert_eq!(verdicts(&model, &whole), Vec::<String>::new(), "0 years are years");
     let mut half = whole.clone();
     half.0.remove("YearsOfExperience");
-    assert_eq!(
-        verdicts(&model, &half),
-        ["A301 YearsOfExperience a value of type N", "G202 YearsOfExperience -"]
-    );
+    assert_eq!(verdicts(&model, &half), ["A301 YearsOfExperience a value of type N", "G202 YearsOfExperience -"]);
     let text = whole.clone().with("YearsOfExperience", Value::text("5"));
-    assert_eq!(
-        verdicts(&model, &text),
-        ["A302 YearsOfExperience a value of type N", "G205 YearsOfExperience type N"]
-    );
+    assert_eq!(verdicts(&model, &text), ["A302 YearsOfExperience a value of type N", "G205 YearsOfExperience type N"]);
     // A skill carries two of the five attributes as its own: it is not in the index. With all five it is.
-    let skill = item([("EntityType", "Skill"), ("entity_id", "SKILL#go"), ("SkillID", "go"), ("SkillName", "Go"), ("Category", "B")]);
+    let skill = item([
+        ("EntityType", "Skill"),
+        ("entity_id", "SKILL#go"),
+        ("SkillID", "go"),
+        ("SkillName", "Go"),
+        ("Category", "B"),
+    ]);
     assert_eq!(verdicts(&model, &skill), Vec::<String>::new());
     let stray = skill.with("ProficiencyLevel", Value::text("Expert"));
     assert_eq!(verdicts(&model, &stray), ["G203 ProficiencyLevel -"]);
