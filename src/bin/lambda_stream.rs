@@ -31,7 +31,7 @@ type LambdaEngine = Engine<DynamoStore, SystemClock>;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().json().with_env_filter(filter).with_target(false).init();
+    tracing_subscriber::fmt().json().with_span_list(false).with_env_filter(filter).with_target(false).init();
     let (engine, settings) = start().await.inspect_err(|reason| error!("cannot start: {reason:#}"))?;
     let (engine, settings) = (&engine, &settings);
     lambda_runtime::run(service_fn(move |event| invoke(engine, settings, event))).await
@@ -93,7 +93,8 @@ async fn invoke(
 }
 
 async fn apply(engine: &LambdaEngine, records: Vec<RawRecord>, trust: OldImages) -> Result<(), Failure> {
-    match engine.apply(&records, trust).await {
+    // Boxed: the whole commit as one state machine is more than the compiler lays out.
+    match Box::pin(engine.apply(&records, trust)).await {
         Ok(report) => {
             info!(
                 records = report.records,
@@ -117,8 +118,7 @@ async fn apply(engine: &LambdaEngine, records: Vec<RawRecord>, trust: OldImages)
     }
 }
 
-/// The failed invocation as Lambda's logs and metrics show it.
+/// The failed invocation as Lambda shows it; the runtime logs it too.
 fn failed(reason: &InvocationError) -> Diagnostic {
-    error!(code = reason.code(), "{reason}");
     Diagnostic { error_type: reason.code().to_owned(), error_message: reason.to_string() }
 }

@@ -8,9 +8,9 @@ pub mod reconcile;
 pub mod shards;
 pub mod sweep;
 #[cfg(test)]
-mod tests;
-#[cfg(test)]
 pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 pub mod verify;
 mod work;
 pub mod worker;
