@@ -3,6 +3,7 @@
 //! Settings come from environment variables ([`Settings`]); Region, credentials and endpoint by the SDK's own conventions. Logs are
 //! JSON lines, one an invocation. A fault of the settings or the model ends the start with all faults in the log.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,8 +55,9 @@ fn model(settings: &Settings) -> anyhow::Result<Model> {
         None => std::fs::read_to_string(name)
             .with_context(|| format!("`{name}` is neither a shipped model nor a file that can be read"))?,
     };
+    let stem = Path::new(name).file_stem().map_or(name.into(), |stem| stem.to_string_lossy());
     let loaded =
-        load(&source, name).map_err(|faults| all(&faults).context(format!("the model `{name}` is at fault")))?;
+        load(&source, &stem).map_err(|faults| all(&faults).context(format!("the model `{name}` is at fault")))?;
     for warning in &loaded.warnings {
         warn!("{name}:{warning}");
     }

@@ -148,8 +148,8 @@ pub fn without_tests(code: &str) -> (String, Vec<String>) {
             continue;
         }
         let item = (at..lines.len()).find(|i| !lines[*i].trim().starts_with("#[")).unwrap_or(lines.len() - 1);
-        let declared = lines[item].trim().trim_start_matches("pub ").strip_prefix("mod ");
-        test_modules.extend(declared.and_then(|rest| rest.strip_suffix(';')).map(str::to_owned));
+        let declared = lines[item].trim().strip_suffix(';').and_then(|text| text.rsplit_once("mod "));
+        test_modules.extend(declared.map(|(_, name)| name.to_owned()));
         let end = item_end(&lines, item);
         kept.extend(std::iter::repeat_n("", end + 1 - at));
         at = end + 1;
@@ -195,7 +195,7 @@ fn comments_and_literals_are_no_code() {
 
 #[test]
 fn test_code_is_left_out_and_only_that() {
-    let text = "use a;\n#[cfg(test)]\nuse b;\nfn c() {\n    d();\n}\n#[cfg(test)]\n#[path = \"x\"]\nmod e;\n\
+    let text = "use a;\n#[cfg(test)]\nuse b;\nfn c() {\n    d();\n}\n#[cfg(test)]\n#[path = \"x\"]\npub(crate) mod e;\n\
         #[cfg(all(test, x))]\nmod tests {\n    fn f() {\n    }\n}\nuse g;";
     let (kept, modules) = without_tests(text);
     assert_eq!(kept.split_whitespace().collect::<Vec<_>>().join(" "), "use a; fn c() { d(); } use g;");
