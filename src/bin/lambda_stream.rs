@@ -44,7 +44,7 @@ async fn start() -> anyhow::Result<(LambdaEngine, Settings)> {
     let connection = Connection::open(ConnectionOptions::default()).await?;
     let store = DynamoStore::new(&connection, &model.table);
     info!(model = model.name, hash = model.hash, table = model.table.name, "started");
-    Ok((Engine::new(Arc::new(model), store, SystemClock), settings))
+    Ok((Engine::new(Arc::new(model), store, SystemClock::new()), settings))
 }
 
 /// The model that the settings name, with the tables' names as they are deployed.

@@ -18,6 +18,9 @@ pub const FINDINGS_MAX: usize = 20;
 /// Name of the aggregate that counts findings by entity.
 pub const TOTALS: &str = "findings";
 
+/// Messages of this length, in bytes, are not added to.
+const MESSAGE_SIZE_MAX: usize = 1_000;
+
 /// Longest value in a finding, in characters.
 const SHOWN_MAX: usize = 300;
 
@@ -49,9 +52,14 @@ impl<'a> Findings<'a> {
         self.entity = entity;
     }
 
-    /// Adds a finding; a second one of the same rule and attribute adds nothing to the first.
+    /// Adds a finding. What a second one of the same rule and attribute says is added to the first one's message.
     pub fn push(&mut self, rule: &Rule, details: Details) {
-        if self.has(rule.code, details.attribute.as_deref()) {
+        let same = |finding: &&mut Finding| finding.code == rule.code && finding.attribute == details.attribute;
+        if let Some(first) = self.list.iter_mut().find(same) {
+            if first.message.len() < MESSAGE_SIZE_MAX && !first.message.contains(&details.message) {
+                first.message.push_str("; also: ");
+                first.message.push_str(&details.message);
+            }
             return;
         }
         self.list.push(Finding {
@@ -189,6 +197,19 @@ mod tests {
         let mut findings = Findings::new(&model, &key);
         findings.push(&a301::RULE, Details::default());
         assert_eq!(findings.finish().0[0].severity, Severity::Info);
+    }
+
+    #[test]
+    fn one_finding_a_rule_and_attribute_says_all_of_it() {
+        let model = model("PK", "SK");
+        let key = TableKey::text("A", "B");
+        let mut findings = Findings::new(&model, &key);
+        for message in ["left out of listing x", "left out of listing y", "left out of listing x"] {
+            findings.push(&a301::RULE, Details { message: message.into(), ..Details::default() });
+        }
+        let (list, ..) = findings.finish();
+        assert_eq!(list.len(), 1);
+        assert_eq!(list[0].message, "left out of listing x; also: left out of listing y");
     }
 
     #[test]

@@ -4,8 +4,8 @@
 //! the model. The answer: all of them are a function of one item and the model, [`derive`], which reads no clock, asks no
 //! database and never fails; keeping them is then only a matter of remembering what was derived last.
 //!
-//! The way of an item: [`recognise`](self::recognise) its entity; read its keys into a [`scope`](self::scope); check it by the
-//! [`rules`]; render what is derived from it. An item whose entity is in doubt (none, several, or a primary key that breaks
+//! The way of an item: recognise its entity; read the variables from its keys; check it by the [`rules`]; render what is
+//! derived from it. An item whose entity is in doubt (none, several, or a primary key that breaks
 //! its template) derives findings only: to count it would be a guess.
 //!
 //! Invariants: no panic on any input; at most [`findings::FINDINGS_MAX`] findings an item; no two rows of one item share
@@ -34,7 +34,7 @@ mod scope;
 mod strings;
 
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 

@@ -95,7 +95,7 @@ fn expiry_row(scope: &Scope<'_>, source: &TableKey, expiry: &Expiry, findings: &
     let (date, due) = (plain(value), due(scope, expiry, value, findings)?);
     let due = due.to_rfc3339_opts(SecondsFormat::AutoSi, true);
     let what = format!("expiry {}", expiry.name);
-    let partition = format!("{}#EXPIRY#{}", scope.model.prefix, own::name_part(Some(&expiry.name)));
+    let partition = format!("{}#EXPIRY#{}", scope.model.prefix, expiry.name);
     let key = match own::key(scope.model, partition, Some(format!("{due}#{}", source.digest()))) {
         Ok(key) => key,
         Err(fault) => {
@@ -122,12 +122,15 @@ fn expiry_row(scope: &Scope<'_>, source: &TableKey, expiry: &Expiry, findings: &
 fn due(scope: &Scope<'_>, expiry: &Expiry, value: &Value, findings: &mut Findings<'_>) -> Option<DateTime<Utc>> {
     let attribute = scope.entity.attribute(&expiry.date);
     let name = attribute.and_then(|a| carried(a, scope.item)).map_or(expiry.date.as_str(), |(name, _)| name);
+    let judged = [a304::RULE.code, a305::RULE.code].into_iter().any(|code| findings.has(code, Some(name)));
     match time::expires_at(value, attribute.and_then(|a| a.format), scope.model.zone) {
         Ok(due) if YEARS.contains(&due.year()) => Some(due),
         Ok(_) => {
             a305::found(name, value, "a date that should expire lies between 1970 and 2200", findings);
             None
         }
+        // The attribute's own format has said so already.
+        Err(_) if judged => None,
         Err(TimeError::Impossible { reason, .. }) => {
             a305::found(name, value, reason, findings);
             None

@@ -20,6 +20,7 @@ use super::ports::{CancelReason, Clock, SortRange, Store, StoreError, TransactEr
 use crate::model::change::SequenceNumber;
 use crate::model::key::TableKey;
 use crate::model::value::{Item, Value};
+use crate::plan::state;
 use crate::plan::write::{ACTIONS_MAX, Condition, Op, TableRef, Write};
 
 /// Attempts to write state rows before the error is the caller's.
@@ -76,7 +77,7 @@ pub struct History {
 
 impl Checkpoint {
     pub fn row_key(key: &ShardKey) -> TableKey {
-        TableKey::text(shard_partition(&key.arn), format!("SHARD#{}", key.shard))
+        state::checkpoint_key(&key.arn, &key.shard)
     }
 
     /// The put that stores the row, whatever is there: the row is a hint.
@@ -113,7 +114,7 @@ impl Checkpoint {
 
 impl StreamRow {
     pub fn row_key(arn: &str) -> TableKey {
-        TableKey::text("STREAM", table_of(arn))
+        state::stream_key(table_of(arn))
     }
 
     pub fn write(&self, now: DateTime<Utc>) -> Write {
@@ -159,7 +160,7 @@ pub async fn load<S: Store>(store: &S, arn: &str) -> Result<History, StoreError>
 /// As [`Store::query`].
 pub async fn load_shards<S: Store>(store: &S, arn: &str) -> Result<Vec<Checkpoint>, StoreError> {
     let arn: Arc<str> = arn.into();
-    let partition = Value::text(shard_partition(&arn));
+    let partition = state::checkpoint_key(&arn, "").partition;
     let mut checkpoints = Vec::new();
     let mut start = None;
     loop {
@@ -253,16 +254,8 @@ pub fn table_of(arn: &str) -> &str {
     arn.split_once("/stream/").map_or(arn, |(table, _)| table)
 }
 
-fn shard_partition(arn: &str) -> String {
-    format!("STREAM#{arn}")
-}
-
 fn state_item(key: &TableKey) -> Item {
-    let mut item = Item::new().with("PK", key.partition.clone());
-    if let Some(sort) = &key.sort {
-        item.insert("SK", sort.clone());
-    }
-    item
+    key.to_item(&state::key_names())
 }
 
 fn put(key: TableKey, item: Item) -> Write {

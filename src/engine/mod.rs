@@ -1,8 +1,11 @@
 //! Floor 2: ports, and what runs over them.
 
+pub mod alerts;
 pub mod batch;
 pub mod checkpoint;
 pub mod commit;
+pub mod outbox;
+mod patience;
 pub mod ports;
 pub mod reconcile;
 pub mod shards;

@@ -20,18 +20,11 @@ use std::fmt;
 use std::future::Future;
 use std::time::Duration;
 
+use super::batch::{ApplyError, BatchReport, Engine, OldImages};
 use super::checkpoint::ShardKey;
 use super::ports::{Clock, Store, StoreError, StreamError, StreamSource, TransactError};
 use super::shards::{Gap, Notice, ShardSettings};
 use crate::model::change::RawRecord;
-
-/// Whether old images may be used to skip records that change nothing derived.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OldImages {
-    Trusted,
-    /// Records may be missing: an old image may differ from what was applied.
-    NotTrusted,
-}
 
 /// What applies a batch of records: the engine, or a fake.
 pub trait BatchSink: Send + Sync {
@@ -45,6 +38,15 @@ pub trait BatchSink: Send + Sync {
         records: &[RawRecord],
         trust: OldImages,
     ) -> impl Future<Output = Result<Self::Report, Self::Fault>> + Send;
+}
+
+impl<S: Store, C: Clock> BatchSink for Engine<S, C> {
+    type Report = BatchReport;
+    type Fault = ApplyError;
+
+    async fn apply(&self, records: &[RawRecord], trust: OldImages) -> Result<BatchReport, ApplyError> {
+        Engine::apply(self, records, trust).await
+    }
 }
 
 /// What repairs the table after a gap, beside the running worker.

@@ -5,8 +5,9 @@
 //! | ledger | `LEDGER#<digest of the source key>` | `LEDGER` | every commit |
 //! | quarantine | `QUARANTINE` | `<sequence number, padded>#<digest>`, or `-#<event id or digest>` | the commit that gives an item up; malformed records |
 //! | outbox | `OUTBOX` | `<threshold key>` | the sweep |
-//! | alert | `ALERT#<digest of the episode>` | `ALERT` | the sweep |
+//! | alert | `ALERT#<expiry>` | `<digest of the episode>` | the sweep |
 //! | checkpoint | `STREAM#<stream's ARN>` | `SHARD#<shard id>` | the worker |
+//! | stream | `STREAM` | `<table's ARN>` | the worker |
 //!
 //! Digests stand for source keys because a source key may be as long as a key can be; the row carries the key itself.
 
@@ -53,12 +54,22 @@ pub fn outbox_key(threshold_key: &str) -> TableKey {
     TableKey::text(OUTBOX, threshold_key)
 }
 
-/// The alert row of one episode.
-pub fn alert_key(episode_digest: &str) -> TableKey {
-    TableKey::text(format!("ALERT#{episode_digest}"), "ALERT")
+/// The alert row of one episode of an expiry: in one partition, so that the open ones can be listed.
+pub fn alert_key(expiry: &str, episode_digest: &str) -> TableKey {
+    TableKey::text(alert_partition(expiry), episode_digest)
+}
+
+/// The partition of all alert rows of an expiry.
+pub fn alert_partition(expiry: &str) -> String {
+    format!("ALERT#{expiry}")
 }
 
 /// The checkpoint row of one shard of one stream: shards of different streams may share an id.
 pub fn checkpoint_key(stream_arn: &str, shard: &str) -> TableKey {
     TableKey::text(format!("STREAM#{stream_arn}"), format!("SHARD#{shard}"))
+}
+
+/// The row that remembers which stream of a table was read and whether a gap is open.
+pub fn stream_key(table_arn: &str) -> TableKey {
+    TableKey::text("STREAM", table_arn)
 }

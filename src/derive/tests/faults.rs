@@ -91,6 +91,8 @@ fn a_sparse_index_follows_its_condition_both_ways() {
 fn an_incomplete_index_key_keeps_the_item_out() {
     let model = indexed(&[("GSI1PK", "SITE#{site}"), ("GSI1SK", "ORD#{order}")]);
     assert_eq!(verdicts(&model, &order_item(&[("GSI1PK", "SITE#1")])), ["G202 GSI1SK ORD#7"]);
+    let of_another_shape = order_item(&[("GSI1PK", "PLACE#1"), ("GSI1SK", "ORD#7")]);
+    assert_eq!(verdicts(&model, &of_another_shape), ["G201 GSI1PK SITE#{site}"]);
 }
 
 #[test]
@@ -290,7 +292,10 @@ fn what_does_not_fit_a_derived_key_is_left_out_and_told() {
     let long = "x".repeat(2049);
     assert_eq!(derived_codes(&order_item(&[("Status", &long)])), (names(&["A309"]), names(&["copies"])));
     let huge = "x".repeat(400 * 1024);
-    assert_eq!(derived_codes(&order_item(&[("Status", &huge)])), (names(&["A309"]), names(&[])));
+    let item = order_item(&[("Status", &huge)]);
+    assert_eq!(derived_codes(&item), (names(&["A309"]), names(&[])));
+    let message = &derived(&model, &item).findings[0].message;
+    assert!(message.contains("listing by_status") && message.contains("also: ") && message.contains("listing copies"));
     let blob = order_item(&[]).with("Blob", Value::B(Bytes(vec![1])));
     assert_eq!(derived_codes(&blob), (names(&["A309"]), names(&["copies"])));
 }

@@ -10,7 +10,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, Stream};
 
-use super::{BatchSink, Observer, OldImages, OnGap, Progress, Repair, Repaired, Worker, WorkerError, WorkerReport};
+use super::{BatchSink, Observer, OnGap, Progress, Repair, Repaired, Worker, WorkerError, WorkerReport};
+use crate::engine::batch::OldImages;
 use crate::engine::checkpoint::{self, Checkpoint, History, OpenGap, StreamRow, backoff, forget, write_state};
 use crate::engine::ports::{Clock, RecordPage, Store, StreamDescription, StreamError, StreamSource, TransactError};
 use crate::engine::shards::{Action, Event, Gap, GapCause, Notice, PageSeen, ShardTable, Ticket};

@@ -10,6 +10,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::adapters::sim::{Fault, SimStore};
+use crate::engine::batch::OldImages;
 use crate::engine::checkpoint::{self, Checkpoint, StreamRow, open_gap};
 use crate::engine::ports::ShardStart;
 use crate::engine::shards::GapCause;
