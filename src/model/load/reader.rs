@@ -13,6 +13,7 @@ use toml::de::{DeString, DeTable, DeValue};
 use super::rules::{self, FaultRule};
 use super::suggest;
 use crate::model::decimal::Decimal;
+use crate::model::key::PARTITION_KEY_SIZE_MAX;
 use crate::model::position::{Fault, Position};
 use crate::model::template::Template;
 
@@ -347,6 +348,12 @@ impl<'t> Field<'t> {
     /// A key template.
     pub fn template(&self, sink: &mut Sink) -> Option<Template> {
         let text = self.text(sink)?;
+        if text.len() > PARTITION_KEY_SIZE_MAX {
+            let message = format!("`{}` is a template of {} bytes", self.name(), text.len());
+            let remedy = format!("DynamoDB's longest key has {PARTITION_KEY_SIZE_MAX} bytes");
+            sink.fault(&rules::TEMPLATE, self.span(), message, remedy);
+            return None;
+        }
         match Template::parse(&text) {
             Ok(template) => Some(template),
             Err(error) => {

@@ -124,8 +124,8 @@ rules! {
     DERIVED_OVERLAP = "C145" "derived-overlap" Error
         "Two aggregates or listings can write to the same key. Only one of them would win. Make a literal of one key differ.";
     TEXT_KEYS = "C146" "text-keys" Error
-        "The table's key is not of type S. Derived items, findings among them, have text keys in the same table. Tablekeeper \
-         can keep tables with text keys only.";
+        "The model derives items, which have text keys, in a table whose keys are not of type S: none could be stored. Keep \
+         aggregates, listings and expiries out of such a model; items can still be audited.";
     TOO_MANY = "C147" "too-many-derived" Error
         "More than 12 aggregates or 24 derived things of one entity. One item's change is one transaction of at most 100 writes, \
          and it must always fit. Drop some, or split the entity.";
@@ -143,4 +143,6 @@ rules! {
     NEVER_TRUE = "C152" "never-true" Error
         "A condition in `when` asks for a value that the attribute cannot have by its own declaration: it would never hold. Mend \
          the value or the declaration.";
+    FINDINGS_UNSTORED = "C153" "findings-unstored" Warning
+        "The table's keys are not of type S, so findings cannot be stored in it; they are only printed by `audit`.";
 }

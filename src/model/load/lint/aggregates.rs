@@ -1,7 +1,7 @@
 //! Aggregates: what they group, count and sum, and that a group has exactly one place.
 
 use super::templates::{self, Use, key_variables};
-use super::{Lint, entities, rules, suggest};
+use super::{Lint, entities, rules};
 use crate::model::spec::{Aggregate, Entity};
 use crate::model::template::Template;
 use crate::model::value::Kind;
@@ -38,15 +38,7 @@ fn check_group<'m>(lint: &mut Lint<'m, '_, '_>, aggregate: &Aggregate, entity: &
             Some(attribute) => {
                 lint.demand_kind(entity, attribute, &[Kind::S, Kind::N, Kind::Bool], span, "a group");
             }
-            None if lint.knows_variables(entity) && !key_variables(entity).contains(name.as_str()) => {
-                let known: Vec<&str> = key_variables(entity)
-                    .into_iter()
-                    .chain(entity.attributes.iter().map(|a| a.name.as_str()))
-                    .collect();
-                let message = format!("`{name}` is neither an attribute nor a key variable of `{}`", entity.name);
-                lint.fault(&rules::UNKNOWN_ATTRIBUTE, span, message, suggest::remedy(name, known.iter().copied()));
-            }
-            None => {}
+            None => lint.demand_name(entity, name, span),
         }
     }
 }

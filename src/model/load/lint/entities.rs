@@ -31,12 +31,11 @@ fn check_match<'m>(lint: &mut Lint<'m, '_, '_>, entity: &'m Entity) {
 
 fn check_key<'m>(lint: &mut Lint<'m, '_, '_>, entity: &'m Entity) {
     let table = &lint.model.table;
-    let partition = (table.partition_key.name.as_str(), Some(&entity.partition));
-    let sort = (table.sort_key.as_ref().map_or("", |key| key.name.as_str()), entity.sort.as_ref());
-    for (key, template) in [partition, sort] {
-        let Some(template) = template else { continue };
-        let path = ["entity", &entity.name, "key", key];
+    let sort = table.sort_key.as_ref().zip(entity.sort.as_ref());
+    for (key, template) in std::iter::once((&table.partition_key, &entity.partition)).chain(sort) {
+        let path = ["entity", &entity.name, "key", &key.name];
         templates::check(lint, &path, template, entity, Use::Source);
+        check_key_type(lint, &path, template, entity, key.kind);
         for variable in template.variables() {
             let optional = entity.attribute(&variable.name).is_some_and(|attribute| !attribute.required);
             if optional {
@@ -69,25 +68,23 @@ fn check_index<'m>(lint: &mut Lint<'m, '_, '_>, entity: &'m Entity, index: &'m E
         templates::check(lint, &path, template, entity, Use::Source);
         let kind =
             lint.model.table.index(&index.index).and_then(|declared| declared.attributes().find(|a| a.name == *key));
-        if let Some(kind) = kind.map(|attribute| attribute.kind).filter(|kind| *kind != Kind::S) {
-            check_key_type(lint, &path, template, entity, kind);
-        }
+        check_key_type(lint, &path, template, entity, kind.map_or(Kind::S, |attribute| attribute.kind));
     }
     let path = ["entity", &entity.name, "index", &index.index, "when"];
     lint.check_conditions(&path, &index.when, entity, &rules::NEVER_TRUE);
 }
 
-/// A key attribute that is no text takes its value from one attribute of its own type.
+/// A key attribute that is no text takes its value from one attribute of its own type, or gives it to a variable.
 fn check_key_type(lint: &mut Lint, path: &[&str], template: &Template, entity: &Entity, kind: Kind) {
-    let attribute = template.bare_variable().and_then(|variable| entity.attribute(&variable.name));
-    let fits = match attribute {
-        Some(attribute) => attribute.kind == kind || !lint.knows_type(entity, attribute),
+    let fits = match template.bare_variable().map(|variable| entity.attribute(&variable.name)) {
+        Some(Some(attribute)) => attribute.kind == kind || !lint.knows_type(entity, attribute),
+        Some(None) => true,
         None => false,
     };
-    if !fits {
+    if kind != Kind::S && !fits {
         let span = lint.sink.value_span(path);
         let message = format!("the key attribute is of type {}, which `{template}` does not give", kind.name());
-        let remedy = format!("write one bare variable of a declared attribute of type {}", kind.name());
+        let remedy = format!("write one bare variable, of an attribute of type {}", kind.name());
         lint.fault(&rules::KEY_TYPE, span, message, remedy);
     }
 }

@@ -13,7 +13,7 @@ pub(super) fn check(lint: &mut Lint) {
         lint.check_conditions(&["listing", &listing.name, "when"], &listing.when, entity, &rules::NEVER_TRUE);
         for name in &listing.copy {
             let span = lint.sink.within(&["listing", &listing.name, "copy"], name);
-            lint.attribute_of(entity, name, span);
+            lint.demand_name(entity, name, span);
         }
         if !lint.sink.is_broken(&["listing", &listing.name, "key"]) {
             check_key(lint, listing, entity);

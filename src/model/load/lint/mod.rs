@@ -14,6 +14,7 @@ mod templates;
 
 use std::ops::Range;
 
+use self::templates::key_variables;
 use super::reader::Sink;
 use super::rules::{self, FaultRule};
 use super::suggest;
@@ -84,6 +85,17 @@ impl<'m> Lint<'m, '_, '_> {
         attribute
     }
 
+    /// A fault at `span` if the name is neither an attribute nor a key variable of the entity.
+    fn demand_name(&mut self, entity: &Entity, name: &str, span: Range<usize>) {
+        let variables = key_variables(entity);
+        if entity.attribute(name).is_some() || variables.contains(name) || !self.knows_variables(entity) {
+            return;
+        }
+        let known: Vec<&str> = variables.into_iter().chain(entity.attributes.iter().map(|a| a.name.as_str())).collect();
+        let message = format!("`{name}` is neither an attribute nor a key variable of `{}`", entity.name);
+        self.fault(&rules::UNKNOWN_ATTRIBUTE, span, message, suggest::remedy(name, known.iter().copied()));
+    }
+
     /// A fault unless the attribute's type is one of `kinds`.
     fn demand_kind(&mut self, entity: &Entity, attribute: &Attribute, kinds: &[Kind], span: Range<usize>, what: &str) {
         if self.knows_type(entity, attribute) && !kinds.contains(&attribute.kind) {
@@ -102,7 +114,7 @@ impl<'m> Lint<'m, '_, '_> {
                 let matched = entity.matches.iter().any(|other| other.attribute == condition.attribute);
                 if !matched {
                     let span = self.sink.key_span(&path);
-                    self.attribute_of(entity, &condition.attribute, span);
+                    self.demand_name(entity, &condition.attribute, span);
                 }
                 continue;
             };

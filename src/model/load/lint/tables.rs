@@ -53,8 +53,7 @@ pub(super) fn check(lint: &mut Lint) {
         kinds.insert(&key.name, key.kind);
         let span = lint.sink.value_span(&["table", place]);
         if key.kind != Kind::S {
-            let message = format!("the table's key `{}` is of type {}", key.name, key.kind.name());
-            lint.fault(&rules::TEXT_KEYS, span.clone(), message, "keep a table whose keys are of type S");
+            check_text_key(lint, key, span.clone());
         }
         if let Some((what, _)) = carried(&key.name) {
             let message = format!("the table's key `{}` is also the name of an attribute of {what}", key.name);
@@ -64,6 +63,19 @@ pub(super) fn check(lint: &mut Lint) {
     for index in &table.indexes {
         check_types(lint, index, &mut kinds);
         check_names(lint, index);
+    }
+}
+
+/// Derived items have text keys: where they have no place, the model may only be audited.
+fn check_text_key(lint: &mut Lint, key: &KeyAttribute, span: std::ops::Range<usize>) {
+    let model = lint.model;
+    let message = format!("the table's key `{}` is of type {}", key.name, key.kind.name());
+    if model.aggregates.is_empty() && model.listings.is_empty() && model.expiries.is_empty() {
+        let remedy = "expect findings from `audit` only, or keep a table whose keys are of type S";
+        lint.fault(&rules::FINDINGS_UNSTORED, span, message, remedy);
+    } else {
+        let remedy = "drop the model's aggregates, listings and expiries, or keep a table whose keys are of type S";
+        lint.fault(&rules::TEXT_KEYS, span, message, remedy);
     }
 }
 

@@ -105,9 +105,9 @@ const CASES: &[Case] = &[
     ("C113", "ttl = \"ttl\"", "ttl = \"_keeper\"", "12:7", "ttl = \"keeper\""),
     ("C120", "of = \"Order\"\ndate", "of = \"Ordre\"\ndate", "46:6", "of = \"Order\"\ndate"),
     ("C121", "index.GSI1 = ", "index.GSI2 = ", "21:7", "index.GSI1 = "),
-    ("C122", "copy = [\"State\"]", "copy = [\"Stat\"]", "43:9", "copy = [\"Note\"]"),
+    ("C122", "copy = [\"State\"]", "copy = [\"Stat\"]", "43:9", "copy = [\"Note\", \"customer\"]"),
     ("C122", "group_by = [\"customer\"]", "group_by = [\"client\"]", "34:13", "group_by = [\"customer\"]"),
-    ("C122", "when = { State = [", "when = { Stat = [", "41:10", "when = { State = ["),
+    ("C122", "when = { State = [", "when = { Stat = [", "41:10", "when = { customer = \"c1\", State = ["),
     ("C123", "owner = \"{customer}\"", "owner = \"{client}\"", "50:9", "owner = \"{Note}\""),
     ("C124", "SK = \"ORDERS\" }", "SK = \"ORDERS#{State}\" }", "37:47", "SK = \"ORDERS#\" }"),
     ("C125", "group_by = [\"customer\"]", "group_by = [\"customer\", \"State\"]", "34:25", "group_by = [\"customer\"]"),
@@ -175,7 +175,7 @@ fn each_case_breaks_its_rule_at_its_place_and_its_neighbour_does_not() {
 }
 
 /// Rules whose cases are too long for the table have a test of their own below.
-const OTHER_CASES: [&str; 1] = ["C147"];
+const OTHER_CASES: [&str; 2] = ["C147", "C153"];
 
 #[test]
 fn every_rule_has_a_case_and_a_unique_code_and_name() {
@@ -201,6 +201,35 @@ fn one_entity_has_so_many_derived_things_and_no_more() {
     assert!(codes(aggregates(12) + &listings(12)).is_empty());
     assert_eq!(codes(aggregates(13)), ["C147"]);
     assert_eq!(codes(aggregates(12) + &listings(13)), ["C147"]);
+}
+
+#[test]
+fn a_table_with_number_keys_can_be_audited_only() {
+    let table = |keys: &str| {
+        let key = if keys.contains("sort_key") {
+            "key = { id = \"{id}\", at = \"{at}\" }"
+        } else {
+            "key = { id = \"{id}\" }"
+        };
+        format!("version = 1\n[table]\nname = \"events\"\n{keys}\n[entity.Event]\n{key}\n")
+    };
+    let number = table("partition_key = \"id\"\nsort_key = { name = \"at\", type = \"N\" }");
+    let found = faults(&number);
+    let places: Vec<String> = found.iter().map(|fault| format!("{} {}", fault.code, fault.position)).collect();
+    assert_eq!(places, ["C153 5:12"], "{}", shown(&found));
+    let text = table("partition_key = \"id\"");
+    assert!(faults(&text).is_empty(), "{}", shown(&faults(&text)));
+    let counted = number + "[aggregate.events]\nof = \"Event\"\nkey = { id = \"EVENTS\", at = \"1\" }\n";
+    assert!(faults(&counted).iter().any(|fault| fault.code == "C146"), "{}", shown(&faults(&counted)));
+}
+
+#[test]
+fn a_template_longer_than_any_key_is_refused() {
+    let with =
+        |length: usize| faults(&BASE.replacen("SK = \"PROFILE\"", &format!("SK = \"{}\"", "P".repeat(length)), 1));
+    assert!(with(2048).is_empty());
+    let found = with(2049);
+    assert_eq!((found.len(), found[0].code, found[0].position.to_string().as_str()), (1, "C111", "29:42"));
 }
 
 #[test]

@@ -1,7 +1,12 @@
 //! The models that are shipped load without a fault or warning and say what they promise.
 
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+
 use super::{faults, shown};
 use crate::model::load::load;
+use crate::model::load::rules::RULES;
 use crate::model::spec::Model;
 use crate::model::value::Kind;
 
@@ -62,4 +67,37 @@ fn defaults_and_declared_sets_reach_the_model() {
 fn the_name_of_the_file_counts_where_none_is_given() {
     let source = SHIPPED[0].1.replace("name = \"quality\"\n\n# The site", "\n# The site");
     assert_eq!(load(&source, "floor-2").unwrap().model.name, "floor-2");
+}
+
+/// The samples are plain JSON items, one a line, with text keys under the model's own names.
+#[test]
+fn samples_are_plain_items_with_the_table_s_keys() {
+    let samples = [
+        ("quality", include_str!("../../../../models/quality.items.jsonl"), 19),
+        ("inspection", include_str!("../../../../models/inspection.items.jsonl"), 19),
+        ("skills", include_str!("../../../../models/skills.items.jsonl"), 11),
+        ("skills", include_str!("../../../../models/skills.index-sample.jsonl"), 10),
+    ];
+    for (name, sample, count) in samples {
+        let names = model(name).table.key_names();
+        assert_eq!(sample.lines().count(), count, "{name}");
+        for line in sample.lines() {
+            let item: BTreeMap<String, &RawValue> = serde_json::from_str(line).unwrap();
+            for key in [Some(&names.partition), names.sort.as_ref()].into_iter().flatten() {
+                assert!(serde_json::from_str::<String>(item[key].get()).is_ok(), "{name}: {line}");
+            }
+        }
+    }
+}
+
+/// The reference must not fall behind the rules.
+#[test]
+fn the_reference_names_every_rule_with_its_severity() {
+    let reference = include_str!("../../../../models/README.md");
+    for rule in RULES {
+        let row = format!("| {} | {} | {} |", rule.code, rule.name, rule.severity.name());
+        assert!(reference.contains(&row), "models/README.md lacks the row `{row}`");
+    }
+    let rows = reference.lines().filter(|line| line.starts_with("| C1")).count();
+    assert_eq!(rows, RULES.len());
 }
