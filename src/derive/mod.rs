@@ -1,7 +1,7 @@
 //! Floor 1: one item in, everything derived from it out. Pure.
 //!
 //! The problem: counts, listings, alerts and findings about a table have to be right after any crash, redelivery or change of
-//! the model. The answer: all of them are a function of one item and the model, [`derive`], which reads no clock, asks no
+//! the model. The answer: all of them are a function of one item and the model, [`derive()`], which reads no clock, asks no
 //! database and never fails; keeping them is then only a matter of remembering what was derived last.
 //!
 //! The way of an item: recognise its entity; read the variables from its keys; check it by the [`rules`]; render what is

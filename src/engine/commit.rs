@@ -4,7 +4,7 @@
 //! Whoever was pre-empted goes into the next round and is read and planned anew; nobody's action is ever dropped from a
 //! plan so that the rest may pass. That order matters: an item read BEFORE its ledger row may be older than the ledger.
 //!
-//! What the database refuses is isolated by halving and then given way to in stages ([`super::work::Stage`]), so that one
+//! What the database refuses is isolated by halving and then given way to in stages (`work::Stage`), so that one
 //! item can neither block the others nor leave a part of itself applied.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -13,13 +13,13 @@ use std::time::Duration;
 use super::batch::{BatchReport, Engine};
 use super::ports::{CancelReason, Clock, Store, StoreError, TransactError};
 use super::work::{Finish, Work};
-use crate::derive::derive;
 use crate::model::key::TableKey;
 use crate::model::value::Item;
 use crate::plan::delta::Delta;
 use crate::plan::ledger::{LedgerFault, LedgerRow};
 use crate::plan::outcome::{self, Outcome, Refusal};
-use crate::plan::pack::{Owner, Standing, TxPlan, pack};
+use crate::plan::pack::{Owner, TxPlan, pack};
+use crate::plan::standing::Standing;
 use crate::plan::write::{TableRef, Write};
 
 /// How long a commit tries.
@@ -130,8 +130,7 @@ impl<S: Store, C: Clock> Engine<S, C> {
         report.item_reads += unseen.len();
         for (key, item) in unseen.iter().zip(items) {
             if let Some(work) = works.get_mut(key) {
-                let item = item.filter(|item| !item.is_ours());
-                work.see(item.map(|item| derive(&self.model, key, &item)));
+                work.see(&self.model, item.as_ref());
             }
         }
         let now = self.clock.now();
@@ -357,6 +356,7 @@ pub(super) fn count(works: &Works, report: &mut BatchReport) {
             Some(Finish::AlreadyApplied) => report.already_applied += 1,
             Some(Finish::Reconciled) => report.reconciled += 1,
             Some(Finish::Quarantined) => report.quarantined += 1,
+            Some(Finish::Ours) => report.ours += 1,
             None => {}
         }
     }

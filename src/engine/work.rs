@@ -1,15 +1,16 @@
 //! One source item on its way through a commit: what is wished, what was found, how far it had to give way.
 //!
-//! Pure: it decides, and [`super::commit`] does the reading and writing.
+//! Pure: it decides, and `commit` does the reading and writing.
 
 use chrono::{DateTime, Utc};
 
-use crate::derive::{derive_poison, without_sums};
+use crate::derive::{derive, derive_poison, without_sums};
 use crate::model::change::SequenceNumber;
-use crate::model::derived::Derived;
+use crate::model::derived::{Derived, Measures};
 use crate::model::key::TableKey;
 use crate::model::spec::Model;
-use crate::plan::delta::{Delta, diff, hold};
+use crate::model::value::Item;
+use crate::plan::delta::{Delta, diff, diff_beside_sums, hold, is_sum};
 use crate::plan::ledger::{Applied, LedgerRow};
 
 /// The finding of an item whose change the database refused.
@@ -36,6 +37,9 @@ pub(super) enum Stage {
     Full,
     /// Without sums and squares: the aggregate's would need more than 38 digits.
     WithoutSums(String),
+    /// Likewise, and the sums that were applied before stay, because the aggregate's would need more than 38 digits without
+    /// them; quarantined.
+    BesideSums(String),
     /// Nothing but a finding that says why; quarantined.
     Poison(String),
     /// Left as it was applied before; quarantined.
@@ -49,6 +53,8 @@ pub(super) enum Finish {
     AlreadyApplied,
     Reconciled,
     Quarantined,
+    /// It turned out to be a derived item.
+    Ours,
 }
 
 /// One item of a commit.
@@ -135,9 +141,14 @@ impl Work {
         read
     }
 
-    /// Takes in what the item derives as it was read after the ledger row; `None`: it is gone.
-    pub fn see(&mut self, derived: Option<Derived>) {
-        self.derived = derived;
+    /// Takes in the item as it was read after the ledger row; `None`: it is gone.
+    pub fn see(&mut self, model: &Model, item: Option<&Item>) {
+        // Records that carry keys only do not say that they are ours; the item does.
+        let is_ours = item.is_some_and(Item::is_ours);
+        if is_ours && self.before.is_none() {
+            self.finish = Some(Finish::Ours);
+        }
+        self.derived = item.filter(|_| !is_ours).map(|item| derive(model, &self.key, item));
     }
 
     /// What is to be committed; `None` if nothing is left to do, and then the work is finished.
@@ -160,27 +171,29 @@ impl Work {
         let (derived, quarantine) = match (&self.stage, &self.wish) {
             (Stage::Full, Wish::Poison { code, reason, .. }) => (self.derived.clone(), Some((*code, reason.clone()))),
             (Stage::Full, _) => (self.derived.clone(), None),
-            (Stage::WithoutSums(reason), _) => {
-                (self.derived.as_ref().map(|derived| without_sums(model, &self.key, derived, reason)), None)
-            }
+            (Stage::WithoutSums(reason), _) => (self.without_sums(model, reason), None),
+            (Stage::BesideSums(reason), _) => (self.without_sums(model, reason), Some((REFUSED_CODE, reason.clone()))),
             (Stage::Poison(reason) | Stage::Hold(reason), _) => {
                 let poison = derive_poison(model, &self.key, REFUSED_CODE, reason);
                 (Some(poison), Some((REFUSED_CODE, reason.clone())))
             }
         };
-        let held = || hold(model, before, &self.key, self.derived.is_none(), sequence, now);
-        let delta = match self.stage {
-            Stage::Hold(_) => held(),
-            _ => match diff(model, before, &self.key, derived.as_ref(), sequence, now) {
-                Ok(delta) => delta,
-                Err(wide) => {
-                    let reason = wide.to_string();
-                    // Once the old sum is away, the new one alone can be added: it was derived, so it is a number.
-                    self.two_steps = self.stage == Stage::Full;
-                    self.stage = if self.two_steps { Stage::WithoutSums(reason) } else { Stage::Hold(reason) };
-                    return self.delta(model, now);
-                }
-            },
+        let difference = match (&self.stage, before) {
+            (Stage::Hold(_), _) => Ok(hold(model, before, &self.key, self.derived.is_none(), sequence, now)),
+            (Stage::BesideSums(_), Some(row)) => {
+                diff_beside_sums(model, row, &self.key, derived.as_ref(), sequence, now)
+            }
+            _ => diff(model, before, &self.key, derived.as_ref(), sequence, now),
+        };
+        let delta = match difference {
+            Ok(delta) => delta,
+            Err(wide) => {
+                let reason = wide.to_string();
+                // Once the old sum is away, the new one alone can be added: it was derived, so it is a number.
+                self.two_steps = self.stage == Stage::Full;
+                self.stage = if self.two_steps { Stage::WithoutSums(reason) } else { Stage::Hold(reason) };
+                return self.delta(model, now);
+            }
         };
         let findings = derived.iter().flat_map(|derived| &derived.findings);
         self.codes = findings.map(|finding| finding.code.clone()).collect();
@@ -190,15 +203,23 @@ impl Work {
         }
     }
 
+    fn without_sums(&self, model: &Model, reason: &str) -> Option<Derived> {
+        self.derived.as_ref().map(|derived| without_sums(model, &self.key, derived, reason))
+    }
+
     /// The database refuses the item as planned: the next stage. False if there is none.
     pub fn give_way(&mut self, reason: &str, may_be_sum: bool) -> bool {
         let reason = reason.to_owned();
         let poisoned_already = matches!(self.wish, Wish::Poison { .. });
         self.two_steps = false;
-        self.stage = match (&self.stage, &self.derived) {
-            (Stage::Hold(_), _) => return false,
-            (Stage::Full, Some(derived)) if may_be_sum && has_sums(derived) => Stage::WithoutSums(reason),
-            (Stage::Full | Stage::WithoutSums(_), Some(_)) if !poisoned_already => Stage::Poison(reason),
+        let has_sums = self.derived.as_ref().is_some_and(has_sums);
+        let had_sums = self.before.as_ref().is_some_and(had_sums);
+        self.stage = match &self.stage {
+            Stage::Hold(_) => return false,
+            Stage::Full if may_be_sum && has_sums => Stage::WithoutSums(reason),
+            Stage::Full | Stage::WithoutSums(_) if may_be_sum && had_sums => Stage::BesideSums(reason),
+            Stage::Poison(_) => Stage::Hold(reason),
+            _ if self.derived.is_some() && !poisoned_already => Stage::Poison(reason),
             _ => Stage::Hold(reason),
         };
         true
@@ -215,7 +236,7 @@ impl Work {
     }
 
     fn finish_written(&self) -> Finish {
-        let is_given_up = matches!(self.stage, Stage::Poison(_) | Stage::Hold(_));
+        let is_given_up = !matches!(self.stage, Stage::Full | Stage::WithoutSums(_));
         match (&self.wish, &self.sequence) {
             (Wish::Poison { .. }, _) => Finish::Quarantined,
             _ if is_given_up => Finish::Quarantined,
@@ -236,6 +257,13 @@ impl Work {
 }
 
 fn has_sums(derived: &Derived) -> bool {
-    let is_sum = |measure: &String| measure.starts_with("Sum_") || measure.starts_with("SumSq_");
-    derived.counts.iter().any(|count| count.measures.keys().any(is_sum))
+    derived.counts.iter().any(|count| any_sum(&count.measures))
+}
+
+fn had_sums(row: &LedgerRow) -> bool {
+    row.applied.counts.iter().any(|count| any_sum(&count.measures))
+}
+
+fn any_sum(measures: &Measures) -> bool {
+    measures.keys().any(|measure| is_sum(measure))
 }

@@ -143,6 +143,35 @@ pub fn diff(
     })
 }
 
+/// The difference between all but the sums that `before` has applied, and `derived`, which must have none. Those sums
+/// stay, in the aggregates and in the ledger: for an item whose sums the database will not take away just now. Give it a
+/// reason by [`Delta::quarantine`].
+pub fn diff_beside_sums(
+    model: &Model,
+    before: &LedgerRow,
+    source: &TableKey,
+    derived: Option<&Derived>,
+    sequence: Option<&SequenceNumber>,
+    now: DateTime<Utc>,
+) -> Result<Delta, SumTooWide> {
+    let mut rest = before.clone();
+    let mut sums = before.applied.counts.clone();
+    rest.applied.counts.iter_mut().for_each(|count| count.measures.retain(|measure, _| !is_sum(measure)));
+    sums.iter_mut().for_each(|count| count.measures.retain(|measure, _| is_sum(measure)));
+    sums.retain(|count| !count.measures.is_empty());
+    let mut delta = diff(model, Some(&rest), source, derived, sequence, now)?;
+    delta.after.applied.counts.extend(sums);
+    delta.after.applied.counts.sort_by(|a, b| (&a.key, &a.aggregate).cmp(&(&b.key, &b.aggregate)));
+    delta.after.expires_at = None;
+    delta.settled = same(before, &delta.after);
+    Ok(delta)
+}
+
+/// True for the measures that hold sums of values, which unlike counts can outgrow a number.
+pub fn is_sum(measure: &str) -> bool {
+    measure.starts_with("Sum_") || measure.starts_with("SumSq_")
+}
+
 /// A commit that leaves all derived data of the item as they are and only moves its ledger row on: for an item whose
 /// change the database refuses in every form. Give it a reason by [`Delta::quarantine`].
 pub fn hold(
@@ -379,6 +408,24 @@ mod tests {
         let ledger = step(None, Some(&item("1e37")), Some("1")).after;
         let error = diff(&model(), Some(&ledger), &source(), Some(&item("1e-5")), None, now()).unwrap_err();
         assert_eq!(error.measure, "Sum_Hours");
+    }
+
+    #[test]
+    fn sums_that_cannot_be_taken_away_stay_and_all_else_goes() {
+        let stats = TableKey::text("PROJECT#p", "S");
+        let counts = vec![contribution("by_project", &stats, &[("Total", "1"), ("Sum_Hours", "1e37")])];
+        let ledger = step(None, Some(&derived(counts, vec![])), Some("1")).after;
+        let sequence = "2".parse().unwrap();
+        let delta = diff_beside_sums(&model(), &ledger, &source(), None, Some(&sequence), now()).unwrap();
+        assert_eq!(measures(&delta), [("by_project", "Total", "-1".to_owned())]);
+        let left: Vec<_> = delta.after.applied.counts[0].measures.keys().collect();
+        assert_eq!(left, ["Sum_Hours"]);
+        assert_eq!((delta.after.deleted, delta.after.expires_at, delta.settled), (true, None, false));
+        let again = diff_beside_sums(&model(), &delta.after, &source(), None, None, now()).unwrap();
+        assert!(again.settled);
+        let freed = step(Some(&delta.after), None, None);
+        assert_eq!(freed.adds[0].measures["Sum_Hours"], number("-1e37"));
+        assert!(freed.after.expires_at.is_some());
     }
 
     #[test]

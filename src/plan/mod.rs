@@ -4,6 +4,7 @@ pub mod delta;
 pub mod ledger;
 pub mod outcome;
 pub mod pack;
+pub mod standing;
 pub mod state;
 #[cfg(test)]
 pub mod testing;

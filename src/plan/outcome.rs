@@ -103,7 +103,8 @@ mod tests {
     use super::*;
     use crate::model::key::TableKey;
     use crate::plan::delta::{Delta, diff};
-    use crate::plan::pack::{Standing, pack};
+    use crate::plan::pack::pack;
+    use crate::plan::standing::Standing;
     use crate::plan::testing::{contribution, derived, listing, model};
 
     /// Two items of one group, the second with a row: ledger, ledger, row, aggregate.

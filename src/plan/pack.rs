@@ -19,7 +19,8 @@ use crate::model::spec::Model;
 use crate::model::value::{Item, MARKER, Value};
 use crate::plan::delta::{Addition, Delta, accumulate, instant};
 use crate::plan::ledger::aggregate_marker;
-use crate::plan::write::{ACTIONS_MAX, Condition, Op, TRANSACTION_SIZE_MAX, TableRef, Write};
+use crate::plan::standing::Standing;
+use crate::plan::write::{ACTIONS_MAX, Op, TRANSACTION_SIZE_MAX, TableRef, Write};
 
 /// Bytes allowed for one number and its name's overhead in an update.
 const NUMBER_SIZE_MAX: usize = 21;
@@ -53,71 +54,6 @@ impl Owner {
             Owner::Ledger(delta) | Owner::Row(delta) => std::slice::from_ref(delta),
             Owner::Aggregate(deltas) => deltas,
         }
-    }
-}
-
-/// What was found to stand at keys of derived items, where it is not what the ledger led to expect there.
-///
-/// Read after the database refused a write on account of the marker; [`pack`] then writes accordingly. It is true of the
-/// ledger rows as they were read, so whoever reads those again begins with an empty one.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Standing(BTreeMap<TableKey, Found>);
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Found {
-    /// A derived item of ours with this marker, be it of a thing that the model no longer declares: it is taken over.
-    Ours(String),
-    /// An item of the application, or of another thing that the model declares: it is left alone. Nothing can be taken
-    /// away there, for nothing of ours is left.
-    Taken,
-}
-
-impl Standing {
-    /// Remembers the item read at the key of a write that was refused. True if the write may fare better now.
-    pub fn learn(&mut self, model: &Model, refused: &Write, item: Option<&Item>) -> bool {
-        let found = match item.map(|item| item.text(MARKER)) {
-            // It went away meanwhile.
-            None => {
-                self.0.remove(&refused.key);
-                return true;
-            }
-            Some(Some(marker)) if own_marker(refused) == Some(marker) || !is_declared(model, marker) => {
-                Found::Ours(marker.to_owned())
-            }
-            Some(_) => Found::Taken,
-        };
-        self.0.insert(refused.key.clone(), found.clone()) != Some(found)
-    }
-
-    fn is_taken(&self, key: &TableKey) -> bool {
-        self.0.get(key) == Some(&Found::Taken)
-    }
-
-    fn marker(&self, key: &TableKey, expected: String) -> Condition {
-        let marker = match self.0.get(key) {
-            Some(Found::Ours(marker)) => marker.clone(),
-            _ => expected,
-        };
-        Condition::AbsentOrEquals(MARKER.to_owned(), Value::S(marker))
-    }
-}
-
-/// The marker of the thing that a write is for.
-fn own_marker(write: &Write) -> Option<&str> {
-    match (&write.op, &write.condition) {
-        (Op::Put(item), _) => item.text(MARKER),
-        (Op::Update { set, .. }, _) => set.text(MARKER),
-        (_, Condition::AbsentOrEquals(_, marker)) => marker.as_text(),
-        _ => None,
-    }
-}
-
-fn is_declared(model: &Model, marker: &str) -> bool {
-    match marker.split_once('/') {
-        Some(("aggregate", name)) => name == "findings" || model.aggregate(name).is_some(),
-        Some(("listing", name)) => model.listings.iter().any(|listing| listing.name == name),
-        Some(("expiry", name)) => model.expiries.iter().any(|expiry| expiry.name == name),
-        _ => true,
     }
 }
 
@@ -278,7 +214,7 @@ impl Sum {
         if let Some(group) = self.group {
             set.insert("Group", Value::M(group.0));
         }
-        let condition = standing.marker(&key, marker);
+        let condition = standing.condition(&key, marker);
         Write { table: TableRef::Source, key, op: Op::Update { add, set }, condition }
     }
 }
@@ -310,13 +246,13 @@ fn row_writes(delta: &Delta, standing: &Standing) -> Vec<Write> {
         table: TableRef::Source,
         key: put.key.clone(),
         op: Op::Put(put.item.clone()),
-        condition: standing.marker(&put.key, put.marker.clone()),
+        condition: standing.condition(&put.key, put.marker.clone()),
     });
     let deletes = delta.deletes.iter().filter(|delete| !standing.is_taken(&delete.key)).map(|delete| Write {
         table: TableRef::Source,
         key: delete.key.clone(),
         op: Op::Delete,
-        condition: standing.marker(&delete.key, delete.marker.clone()),
+        condition: standing.condition(&delete.key, delete.marker.clone()),
     });
     std::iter::once(delta.ledger_write()).chain(puts).chain(deletes).chain(delta.extra.iter().cloned()).collect()
 }
@@ -336,9 +272,9 @@ fn delta_size(model: &Model, delta: &Delta, rows: &[Write]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::value::Item;
     use crate::plan::delta::diff;
     use crate::plan::testing::{contribution, derived, listing, model, number};
+    use crate::plan::write::Condition;
 
     fn now() -> DateTime<Utc> {
         DateTime::from_timestamp(1_800_000_000, 0).unwrap()
@@ -456,36 +392,6 @@ mod tests {
         let actions: usize = plans.iter().map(|plan| plan.writes.len()).sum();
         assert!(plans.len() <= 15 && actions <= 1_450, "{} transactions, {actions} actions", plans.len());
         assert_eq!(plans.iter().map(|plan| plan.deltas.len()).sum::<usize>(), 1_000);
-    }
-
-    #[test]
-    fn taken_places_are_left_alone_and_outdated_ones_taken_over() {
-        let model = model();
-        let put = delta(1, &["P"], "1", &[5]);
-        let gone = diff(&model, Some(&put.after), put.source(), None, None, now()).unwrap();
-        let mut standing = Standing::default();
-        let marked = |marker: &str| Item::new().with(MARKER, Value::text(marker));
-        let plan =
-            |delta: &Delta, standing: &Standing| pack(&model, vec![delta.clone()], standing, now()).remove(0).writes;
-        let [_, row, aggregate] = <[Write; 3]>::try_from(plan(&gone, &standing)).unwrap();
-        assert!(standing.learn(&model, &row, Some(&Item::new())));
-        assert!(!standing.learn(&model, &row, Some(&Item::new())), "the same again is no news");
-        assert!(standing.learn(&model, &aggregate, Some(&marked("aggregate/former"))));
-        let writes = plan(&gone, &standing);
-        assert_eq!(writes.len(), 2, "ledger and aggregate; the row that is not ours is not deleted");
-        let former = Condition::AbsentOrEquals(MARKER.to_owned(), Value::text("aggregate/former"));
-        assert_eq!(writes[1].condition, former);
-
-        assert!(standing.learn(&model, &aggregate, Some(&marked("aggregate/by_user"))), "another declared one's item");
-        assert_eq!(plan(&gone, &standing).len(), 1, "nothing of ours is left to subtract from");
-        assert_eq!(plan(&put, &standing).len(), 3, "to be refused by the database");
-
-        assert!(
-            standing.learn(&model, &aggregate, Some(&marked("aggregate/by_project"))),
-            "it is as expected after all"
-        );
-        assert!(standing.learn(&model, &row, None), "and what was there is gone");
-        assert_eq!(plan(&gone, &standing), plan(&gone, &Standing::default()));
     }
 
     proptest::proptest! {

@@ -7,29 +7,29 @@
 
 use crate::model::derived::Severity;
 
-pub mod a301;
-pub mod a302;
-pub mod a303;
-pub mod a304;
-pub mod a305;
-pub mod a306;
-pub mod a307;
-pub mod a308;
-pub mod a309;
-pub mod g201;
-pub mod g202;
-pub mod g203;
-pub mod g204;
-pub mod g205;
-pub mod k101;
-pub mod k102;
-pub mod k103;
-pub mod k104;
-pub mod p901;
-pub mod p902;
-pub mod p903;
-pub mod s401;
-pub mod s402;
+pub(crate) mod a301;
+pub(crate) mod a302;
+pub(crate) mod a303;
+pub(crate) mod a304;
+pub(crate) mod a305;
+pub(crate) mod a306;
+pub(crate) mod a307;
+pub(crate) mod a308;
+pub(crate) mod a309;
+pub(crate) mod g201;
+pub(crate) mod g202;
+pub(crate) mod g203;
+pub(crate) mod g204;
+pub(crate) mod g205;
+pub(crate) mod k101;
+pub(crate) mod k102;
+pub(crate) mod k103;
+pub(crate) mod k104;
+pub(crate) mod p901;
+pub(crate) mod p902;
+pub(crate) mod p903;
+pub(crate) mod s401;
+pub(crate) mod s402;
 
 /// One rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,6 +15,7 @@ use crate::model::spec::Model;
 use crate::model::value::{Bytes, ITEM_SIZE_MAX, Item, Kind, Value};
 
 use super::quality::{quality, sample, technician, work_order};
+use super::shipped;
 use super::skills::{skills, user_skill};
 
 /// Texts that look like parts of keys, and worse.
@@ -109,7 +110,11 @@ fn nearly_good(model: Model, items: Vec<Item>) -> impl Strategy<Value = (Model, 
 fn any_case() -> impl Strategy<Value = (Model, TableKey, Item)> {
     let mut broad = quality();
     broad.table.ttl = Some("ttl".into());
+    let ((quality_model, quality_items), (skills_model, skills_items)) = (shipped::quality(), shipped::skills());
     prop_oneof![
+        arbitrary(quality_model.clone()),
+        nearly_good(quality_model, quality_items),
+        nearly_good(skills_model, skills_items),
         arbitrary(broad),
         arbitrary(skills()),
         nearly_good(quality(), sample()),
@@ -148,7 +153,7 @@ fn check_limits(model: &Model, derived: &Derived) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1_000))]
+    #![proptest_config(ProptestConfig::with_cases(700))]
 
     #[test]
     fn every_item_derives_within_the_limits((model, key, item) in any_case()) {

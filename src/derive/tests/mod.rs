@@ -3,6 +3,7 @@
 mod faults;
 mod laws;
 mod quality;
+mod shipped;
 mod skills;
 
 use super::derive;

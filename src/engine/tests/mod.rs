@@ -1,7 +1,10 @@
 //! Tests of batch and commit on the in-memory store: what they share.
 #![cfg(test)]
 
+mod cases;
+mod faults;
 mod histories;
+mod shipped;
 
 use std::future::Future;
 use std::sync::Arc;
