@@ -114,9 +114,6 @@ pub struct WorkerArgs {
     /// Stop when the stream has been read to its tip
     #[arg(long)]
     pub until_idle: bool,
-    /// Do not reconcile the table first when the worker has never run on it
-    #[arg(long)]
-    pub no_backfill: bool,
     /// Shortest pause between two reads of a shard, in milliseconds
     #[arg(long, default_value_t = 1000, value_name = "MS", value_parser = clap::value_parser!(u64).range(10..=60_000))]
     pub poll_ms: u64,
@@ -165,7 +162,9 @@ pub struct AuditArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example: tablekeeper report --model quality --items models/quality.items.jsonl --as-of 2026-11-30")]
+#[command(
+    after_help = "Example: tablekeeper report --model quality --items models/quality.items.jsonl --as-of 2026-11-30"
+)]
 pub struct ReportArgs {
     #[command(flatten)]
     pub table: TableArgs,

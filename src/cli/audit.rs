@@ -5,18 +5,18 @@ use tablekeeper::model::key::TableKey;
 
 use super::args::{AuditArgs, OutputFormat};
 use super::connect;
-use super::context::{Exit, Outcome, for_each_item, model_for_table, show_faults};
+use super::context::{Exit, Outcome, fold_items, model_for_table, show_faults};
 use super::findings::{self, AuditOut, FindingOut};
 use super::output::{json, line};
 
 pub async fn run(args: &AuditArgs, format: OutputFormat) -> Outcome {
     let model = model_for_table(&args.table)?;
-    let mut fold = Fold::new();
-    let faults = match &args.items {
-        Some(path) => for_each_item(&model, path, |key, item| fold.add(&derive::derive(&model, &key, &item)))?,
+    let (fold, faults) = match &args.items {
+        Some(path) => fold_items(&model, path)?,
         None => {
             let tables = connect::open(&args.table, model.clone()).await?;
             let names = model.table.key_names();
+            let mut fold = Fold::new();
             connect::for_each_source_item(&tables, |item| {
                 if let Some(key) = TableKey::of(&item, &names) {
                     fold.add(&derive::derive(&model, &key, &item));
@@ -24,7 +24,7 @@ pub async fn run(args: &AuditArgs, format: OutputFormat) -> Outcome {
             })
             .await?;
             tables.close().await;
-            Vec::new()
+            (fold, Vec::new())
         }
     };
     show_faults(&faults);

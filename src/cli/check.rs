@@ -53,7 +53,11 @@ pub fn run(args: &CheckArgs, format: OutputFormat) -> Outcome {
             let out: Vec<CheckedModel<'_>> = sources
                 .iter()
                 .zip(&results)
-                .map(|(source, (ok, faults, _))| CheckedModel { model: &source.place, ok: *ok, faults: faults.iter().map(fault_out).collect() })
+                .map(|(source, (ok, faults, _))| CheckedModel {
+                    model: &source.place,
+                    ok: *ok,
+                    faults: faults.iter().map(fault_out).collect(),
+                })
                 .collect();
             json(&out)?;
         }

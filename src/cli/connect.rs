@@ -1,5 +1,6 @@
 //! Which database a command talks to: AWS by the SDK's conventions, an endpoint, or the embedded one.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -27,7 +28,12 @@ pub struct Tables {
 
 impl Tables {
     pub fn engine(&self) -> Engine<DynamoStore, SystemClock> {
-        Engine::new(Arc::clone(&self.model), self.store.clone(), self.clock)
+        Engine::new(Arc::clone(&self.model), self.store.clone(), self.clock.clone())
+    }
+
+    /// The embedded database's endpoint; empty where it is another.
+    pub fn endpoint(&self) -> &str {
+        self.embedded.as_ref().map_or("", Embedded::endpoint)
     }
 
     /// Ends the embedded database, if there is one.
@@ -38,27 +44,39 @@ impl Tables {
     }
 }
 
-/// Opens the tables and makes sure that the user's is there and that Tablekeeper's own is.
+/// Opens the tables: the user's must be there, Tablekeeper's own is made if need be.
 pub async fn open(args: &TableArgs, model: Model) -> Result<Tables, Stop> {
-    let (embedded, connection) = match &args.data_dir {
-        Some(dir) => {
-            let embedded = Embedded::start(Some(dir)).map_err(usage)?;
-            let connection = Connection::local(embedded.endpoint()).await?;
-            (Some(embedded), connection)
-        }
-        None => {
-            let options = ConnectionOptions { endpoint: args.endpoint.clone(), ..ConnectionOptions::default() };
-            (None, Connection::open(options).await.map_err(usage)?)
-        }
-    };
+    if let Some(dir) = &args.data_dir {
+        return embedded(Some(dir), model, false).await;
+    }
+    let options = ConnectionOptions { endpoint: args.endpoint.clone(), ..ConnectionOptions::default() };
+    let connection = Connection::open(options).await.map_err(usage)?;
+    tables(model, connection, None).await
+}
+
+/// The embedded database in a directory or in memory; `create` makes the user's table, too.
+pub async fn embedded(dir: Option<&Path>, model: Model, create: bool) -> Result<Tables, Stop> {
+    let embedded = Embedded::start(dir).map_err(usage)?;
+    let connection = Connection::local(embedded.endpoint()).await?;
+    if create {
+        connection.create_table(&model.table).await?;
+    }
+    tables(model, connection, Some(embedded)).await
+}
+
+async fn tables(model: Model, connection: Connection, embedded: Option<Embedded>) -> Result<Tables, Stop> {
     let table = &model.table;
-    connection.describe_table(&table.name).await.with_context(|| format!("cannot use the table `{}`", table.name))?;
+    connection
+        .describe_table(&table.name)
+        .await
+        .with_context(|| format!("cannot use the table `{}`", table.name))
+        .map_err(usage)?;
     connection
         .ensure_state_table(&table.state_table)
         .await
         .with_context(|| format!("cannot use the state table `{}`", table.state_table))?;
     let store = DynamoStore::new(&connection, table);
-    Ok(Tables { model: Arc::new(model), connection, store, clock: SystemClock, embedded })
+    Ok(Tables { model: Arc::new(model), connection, store, clock: SystemClock::new(), embedded })
 }
 
 /// Scans the user's table and calls `each` for every source item.

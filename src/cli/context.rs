@@ -129,25 +129,16 @@ pub fn render(source: &Source, fault: &Fault) -> String {
     let snippet = Snippet::source(source.text.as_str())
         .path(source.place.as_str())
         .annotation(AnnotationKind::Primary.span(span));
-    let group: Group<'_> =
-        level.primary_title(fault.message.as_str()).id(fault.code).element(snippet).element(Level::HELP.message(fault.remedy.as_str()));
+    let group: Group<'_> = level
+        .primary_title(fault.message.as_str())
+        .id(fault.code)
+        .element(snippet)
+        .element(Level::HELP.message(fault.remedy.as_str()));
     Renderer::styled().render(&[group])
 }
 
-/// Items of a file, with what was derived from each.
-pub struct ReadItems {
-    pub items: Vec<(TableKey, Item)>,
-    pub fold: Fold,
-    /// Lines that are no item, and items without a key, in words.
-    pub faults: Vec<String>,
-}
-
 /// Calls `each` for every source item of a file; lines that cannot be read are shown and counted.
-pub fn for_each_item(
-    model: &Model,
-    path: &Path,
-    mut each: impl FnMut(TableKey, Item),
-) -> Result<Vec<String>, Stop> {
+pub fn for_each_item(model: &Model, path: &Path, mut each: impl FnMut(TableKey, Item)) -> Result<Vec<String>, Stop> {
     let names = model.table.key_names();
     let mut faults = Vec::new();
     let reader = ItemReader::open(path)
@@ -172,21 +163,11 @@ pub fn for_each_item(
     Ok(faults)
 }
 
-/// Reads a file whole and derives everything from it.
-pub fn read_items(model: &Model, path: &Path) -> Result<ReadItems, Stop> {
-    let mut items = Vec::new();
-    let faults = for_each_item(model, path, |key, item| items.push((key, item)))?;
-    let fold = fold(model, &items);
-    Ok(ReadItems { items, fold, faults })
-}
-
-/// Everything derived from these items, added up.
-pub fn fold(model: &Model, items: &[(TableKey, Item)]) -> Fold {
+/// Everything derived from a file's items, added up, and what could not be read.
+pub fn fold_items(model: &Model, path: &Path) -> Result<(Fold, Vec<String>), Stop> {
     let mut fold = Fold::new();
-    for (key, item) in items {
-        fold.add(&derive::derive(model, key, item));
-    }
-    fold
+    let faults = for_each_item(model, path, |key, item| fold.add(&derive::derive(model, &key, &item)))?;
+    Ok((fold, faults))
 }
 
 /// Shows what could not be read, at most ten lines of it.

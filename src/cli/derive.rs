@@ -11,7 +11,7 @@ use tablekeeper::model::spec::Model;
 use tablekeeper::model::value::{Item, Value};
 
 use super::args::{DeriveArgs, OutputFormat};
-use super::context::{Exit, Outcome, load_model, read_items, show_faults};
+use super::context::{Exit, Outcome, fold_items, load_model, show_faults};
 use super::findings::{self, FindingOut, KeyOut};
 use super::output::{Grid, exact, heading, json, line, warn};
 
@@ -51,9 +51,8 @@ struct ExpiryOut<'f> {
 
 pub fn run(args: &DeriveArgs, format: OutputFormat) -> Outcome {
     let model = load_model(&args.model)?;
-    let read = read_items(&model, &args.items)?;
-    show_faults(&read.faults);
-    let fold = &read.fold;
+    let (fold, faults) = fold_items(&model, &args.items)?;
+    show_faults(&faults);
     let aggregates = fold.aggregates(&model);
     for totals in &aggregates {
         for (measure, error) in &totals.overflowed {
@@ -61,7 +60,7 @@ pub fn run(args: &DeriveArgs, format: OutputFormat) -> Outcome {
         }
     }
     match format {
-        OutputFormat::Json => json(&out(&model, fold, &aggregates))?,
+        OutputFormat::Json => json(&out(&model, &fold, &aggregates))?,
         OutputFormat::Text => {
             heading("Aggregates");
             print_aggregates(&aggregates);
@@ -74,7 +73,7 @@ pub fn run(args: &DeriveArgs, format: OutputFormat) -> Outcome {
             line(format_args!("\n{}", findings::summary(fold.checked(), fold.unrecognised(), fold.findings().len())));
         }
     }
-    Ok(match (read.faults.is_empty(), fold.findings().is_empty()) {
+    Ok(match (faults.is_empty(), fold.findings().is_empty()) {
         (false, _) => Exit::Incomplete,
         (true, false) => Exit::Findings,
         (true, true) => Exit::Fine,

@@ -18,9 +18,9 @@ struct RuleOut {
 
 pub fn run(args: &ExplainArgs, format: OutputFormat) -> Outcome {
     let wanted: Vec<&Rule> = match &args.code {
-        None => RULES.iter().collect(),
+        None => RULES.to_vec(),
         Some(code) => match RULES.iter().find(|rule| rule.code.eq_ignore_ascii_case(code)) {
-            Some(rule) => vec![rule],
+            Some(rule) => vec![*rule],
             None => {
                 let codes: Vec<&str> = RULES.iter().map(|rule| rule.code).collect();
                 return Err(usage(anyhow::anyhow!("no rule `{code}`; there are {}", codes.join(", "))));

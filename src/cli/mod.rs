@@ -8,6 +8,7 @@ mod context;
 mod demo;
 mod derive;
 mod explain;
+mod findings;
 mod output;
 mod proof;
 mod report;

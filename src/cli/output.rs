@@ -56,7 +56,7 @@ pub struct Grid {
 impl Grid {
     pub fn new(header: &[&str]) -> Grid {
         let mut table = Table::new();
-        table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+        table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
         if table.width().is_none() {
             table.set_width(200);
         }

@@ -55,13 +55,7 @@ fn print_differences(differences: &[Difference]) {
     }
     let mut grid = Grid::new(&["Kind", "Item", "What", "Expected", "Stored"]);
     for difference in differences.iter().take(SHOWN_MAX) {
-        grid.row([
-            difference.kind.name(),
-            &difference.key,
-            &difference.what,
-            &difference.expected,
-            &difference.stored,
-        ]);
+        grid.row([difference.kind.name(), &difference.key, &difference.what, &difference.expected, &difference.stored]);
     }
     grid.print();
     if differences.len() > SHOWN_MAX {
@@ -89,7 +83,8 @@ pub async fn reconcile(args: &TableArgs, format: OutputFormat) -> Outcome {
 
 async fn with_progress(tables: &Tables) -> Result<ReconcileReport, Stop> {
     let bar = spinner("items and ledger rows");
-    let report = reconcile::reconcile(&tables.engine(), |so_far| bar.set_position(so_far.items + so_far.ledger_rows)).await?;
+    let report =
+        reconcile::reconcile(&tables.engine(), |so_far| bar.set_position(so_far.items + so_far.ledger_rows)).await?;
     bar.finish_and_clear();
     Ok(report)
 }

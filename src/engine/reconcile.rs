@@ -14,6 +14,8 @@ use serde::Serialize;
 use super::batch::{ApplyError, Engine};
 use super::ports::{Clock, Store, StoreError};
 use super::scan::{self, get};
+use super::shards::Gap;
+use super::worker::{Repair, Repaired};
 use crate::model::key::TableKey;
 use crate::model::value::Item;
 use crate::plan::ledger::LedgerRow;
@@ -93,4 +95,14 @@ async fn apply<S: Store, C: Clock>(
         report.transactions += done.transactions as u64;
     }
     Ok(())
+}
+
+/// A gap is closed by reconciling the whole table.
+impl<S: Store, C: Clock> Repair for Engine<S, C> {
+    async fn repair(&self, _gap: &Gap) -> Result<Repaired, String> {
+        match reconcile(self, |_| {}).await {
+            Ok(_) => Ok(Repaired::Done),
+            Err(error) => Err(error.to_string()),
+        }
+    }
 }

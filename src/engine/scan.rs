@@ -1,14 +1,10 @@
 //! Reading a table page by page, with pauses where the database asks for them.
 
-use std::time::Duration;
-
+use super::patience;
 use super::ports::{Clock, Store, StoreError};
 use crate::model::key::TableKey;
 use crate::model::value::Item;
 use crate::plan::write::TableRef;
-
-/// Most attempts at one read; with doubling pauses from 50 ms this is about half a minute.
-const ATTEMPTS_MAX: u32 = 10;
 
 /// The pages of a scan, in the table's order.
 pub struct Pages {
@@ -28,7 +24,7 @@ impl Pages {
         if self.done {
             return Ok(None);
         }
-        let page = again(clock, || store.scan(self.table, self.segment, self.start.clone())).await?;
+        let page = patience::read(clock, || store.scan(self.table, self.segment, self.start.clone())).await?;
         self.done = page.next.is_none();
         self.start = page.next;
         Ok(Some(page.items))
@@ -45,22 +41,5 @@ pub async fn get<S: Store, C: Clock>(
     if keys.is_empty() {
         return Ok(Vec::new());
     }
-    again(clock, || store.get(table, keys)).await
-}
-
-/// Repeats a read while the database asks for patience.
-async fn again<T, C: Clock, F: Future<Output = Result<T, StoreError>>>(
-    clock: &C,
-    mut request: impl FnMut() -> F,
-) -> Result<T, StoreError> {
-    let mut attempt = 0;
-    loop {
-        match request().await {
-            Err(error) if error.can_retry() && attempt + 1 < ATTEMPTS_MAX => {
-                clock.sleep(Duration::from_millis(50 << attempt).mul_f64(0.5 + clock.jitter() / 2.0)).await;
-                attempt += 1;
-            }
-            other => return other,
-        }
-    }
+    patience::read(clock, || store.get(table, keys)).await
 }

@@ -189,6 +189,26 @@ impl Gap {
     }
 }
 
+/// One line for a log.
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Notice::Opened(key, ShardStart::TrimHorizon) => {
+                write!(f, "shard {} opened at its oldest record", key.shard)
+            }
+            Notice::Opened(key, ShardStart::After(number)) => write!(f, "shard {} opened after {number}", key.shard),
+            Notice::Finished(key) => write!(f, "shard {} read to its end", key.shard),
+            Notice::Gap(gap) => write!(f, "gap: {gap}"),
+            Notice::Trouble { shard: Some(key), error, failures } => {
+                write!(f, "shard {}: {error} (failure {failures} in a row), it is tried again", key.shard)
+            }
+            Notice::Trouble { shard: None, error, failures } => {
+                write!(f, "the shards cannot be listed: {error} (failure {failures} in a row), it is tried again")
+            }
+        }
+    }
+}
+
 impl fmt::Display for Gap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(shard) = &self.shard {

@@ -70,7 +70,11 @@ fn with_dates(script: &str, today: NaiveDate) -> anyhow::Result<String> {
     while let Some(at) = rest.find("{today") {
         let end = rest[at..].find('}').context("`{today` without `}`")? + at;
         let shift = &rest[at + "{today".len()..end];
-        let days: i64 = if shift.is_empty() { 0 } else { shift.parse().with_context(|| format!("`{shift}` is no shift of days"))? };
+        let days: i64 = if shift.is_empty() {
+            0
+        } else {
+            shift.parse().with_context(|| format!("`{shift}` is no shift of days"))?
+        };
         let date = match days {
             0.. => today.checked_add_days(Days::new(days.unsigned_abs())),
             _ => today.checked_sub_days(Days::new(days.unsigned_abs())),
@@ -116,7 +120,10 @@ mod tests {
     #[test]
     fn dates_are_shifted() {
         let today = NaiveDate::from_ymd_opt(2026, 2, 27).unwrap();
-        assert_eq!(with_dates("a {today} {today+2} {today-27} {x}", today).unwrap(), "a 2026-02-27 2026-03-01 2026-01-31 {x}");
+        assert_eq!(
+            with_dates("a {today} {today+2} {today-27} {x}", today).unwrap(),
+            "a 2026-02-27 2026-03-01 2026-01-31 {x}"
+        );
         assert!(with_dates("{today+x}", today).is_err());
         assert!(with_dates("{today", today).is_err());
     }

@@ -1,0 +1,141 @@
+//! `report`: quality reports as one HTML page and CSV files.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use chrono::NaiveDate;
+use serde::Serialize;
+use tablekeeper::adapters::analytics;
+use tablekeeper::adapters::page::{self, Encoding};
+use tablekeeper::engine::ports::Clock as _;
+use tablekeeper::model::key::TableKey;
+use tablekeeper::model::position::Fault;
+use tablekeeper::model::spec::Model;
+use tablekeeper::model::value::Item;
+use tablekeeper::report::builtin::BUILTIN;
+use tablekeeper::report::definition::{self, Definition};
+use tablekeeper::report::input::Freshness;
+
+use super::args::{OutputFormat, ReportArgs};
+use super::connect;
+use super::context::{Exit, Outcome, Source, Stop, for_each_item, model_for_table, render, show_faults, usage};
+use super::output::{count, json, line, warn};
+
+/// What was written for one report.
+#[derive(Serialize)]
+pub struct Written {
+    pub report: String,
+    pub as_of: NaiveDate,
+    pub page: PathBuf,
+    pub csv: Vec<PathBuf>,
+}
+
+pub async fn run(args: &ReportArgs, format: OutputFormat) -> Outcome {
+    let model = model_for_table(&args.table)?;
+    let names = if args.report.is_empty() { model.reports.names.clone() } else { args.report.clone() };
+    if names.is_empty() {
+        return Err(usage(anyhow::anyhow!("the model names no report; choose one with --report")));
+    }
+    let definitions = names.iter().map(|name| definition(name)).collect::<Result<Vec<Definition>, Stop>>()?;
+    let as_of = match args.as_of {
+        Some(day) => day,
+        None => tablekeeper::adapters::clock::SystemClock::new().now().with_timezone(&model.zone).date_naive(),
+    };
+    let (items, faults) = items(args, &model).await?;
+    show_faults(&faults);
+    let source = args.items.as_ref().map_or_else(|| model.table.name.clone(), |path| path.display().to_string());
+    let freshness = Freshness { source: Some(source), ..Freshness::default() };
+    let written = write(&model, &definitions, items, as_of, freshness, &args.out)?;
+    match format {
+        OutputFormat::Json => json(&written)?,
+        OutputFormat::Text => {
+            for one in &written {
+                line(format_args!(
+                    "{} as of {}: {} and {}",
+                    one.report,
+                    one.as_of,
+                    one.page.display(),
+                    count(one.csv.len(), "CSV file")
+                ));
+            }
+        }
+    }
+    Ok(if faults.is_empty() { Exit::Fine } else { Exit::Incomplete })
+}
+
+async fn items(args: &ReportArgs, model: &Model) -> Result<(Vec<(TableKey, Item)>, Vec<String>), Stop> {
+    let mut items = Vec::new();
+    if let Some(path) = &args.items {
+        let faults = for_each_item(model, path, |key, item| items.push((key, item)))?;
+        return Ok((items, faults));
+    }
+    let tables = connect::open(&args.table, model.clone()).await?;
+    let names = model.table.key_names();
+    connect::for_each_source_item(&tables, |item| {
+        if let Some(key) = TableKey::of(&item, &names) {
+            items.push((key, item));
+        }
+    })
+    .await?;
+    tables.close().await;
+    Ok((items, Vec::new()))
+}
+
+/// A report definition: a file, or a shipped one by name.
+pub fn definition(which: &str) -> Result<Definition, Stop> {
+    let shipped = BUILTIN.iter().find(|(name, _)| *name == which);
+    let (text, place) = match shipped {
+        Some((name, text)) => ((*text).to_owned(), format!("reports/{name}.toml")),
+        None => {
+            let names: Vec<&str> = BUILTIN.iter().map(|(name, _)| *name).collect();
+            let text = std::fs::read_to_string(which)
+                .with_context(|| {
+                    format!("cannot read the report `{which}`; give a file, or a shipped report: {}", names.join(", "))
+                })
+                .map_err(usage)?;
+            (text, which.to_owned())
+        }
+    };
+    let name =
+        Path::new(which).file_stem().map_or_else(|| which.to_owned(), |stem| stem.to_string_lossy().into_owned());
+    definition::parse(&text, &name).map_err(|faults| refuse(Source { text, place, name }, &faults))
+}
+
+fn refuse(source: Source, faults: &[Fault]) -> Stop {
+    for fault in faults {
+        warn(render(&source, fault));
+    }
+    let all = count(faults.len(), "fault");
+    usage(anyhow::anyhow!("the report `{}` has {all}; mend it, then try again", source.place))
+}
+
+/// Runs the reports over the items and writes page and CSV files into `out`.
+pub fn write(
+    model: &Model,
+    definitions: &[Definition],
+    items: Vec<(TableKey, Item)>,
+    as_of: NaiveDate,
+    freshness: Freshness,
+    out: &Path,
+) -> Result<Vec<Written>, Stop> {
+    std::fs::create_dir_all(out)
+        .with_context(|| format!("cannot make the directory `{}`", out.display()))
+        .map_err(usage)?;
+    let input = analytics::collect(model, items, as_of, freshness);
+    let save = |name: String, bytes: &[u8]| -> Result<PathBuf, Stop> {
+        let path = out.join(name);
+        std::fs::write(&path, bytes).with_context(|| format!("cannot write `{}`", path.display()))?;
+        Ok(path)
+    };
+    let mut written = Vec::new();
+    for definition in definitions {
+        let data = analytics::run(definition, &input)?;
+        let page = save(format!("{}.html", definition.name), page::html(&data)?.as_bytes())?;
+        let mut csv = Vec::new();
+        for (name, bytes) in page::csv(&data, Encoding::Utf8)? {
+            csv.push(save(name, &bytes)?);
+        }
+        written.push(Written { report: definition.name.clone(), as_of, page, csv });
+    }
+    Ok(written)
+}
