@@ -71,6 +71,9 @@ pub enum StoreError {
     /// The database will not do this, however often it is asked.
     #[error("the database refused: {0}")]
     Refused(String),
+    /// Credentials or permissions are wanting: this says nothing about the content, so nothing is put aside for it.
+    #[error("the database denies access: {0}; check the credentials and their permissions")]
+    Denied(String),
     #[error("no table `{0}`; create it, or check its name, the Region and the credentials")]
     NoTable(String),
 }

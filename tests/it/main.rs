@@ -1,1 +1,6 @@
 //! The one integration-test binary: each further one would link everything again.
+
+mod embedded;
+mod lost_answer;
+mod store;
+mod stream;

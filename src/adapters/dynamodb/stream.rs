@@ -1,0 +1,161 @@
+//! A table's stream, as the engine's [`StreamSource`].
+//!
+//! A listing of shards that ends early, or an error taken for the end of a shard, loses records without a trace. So every
+//! page of the description is read, a shard ends only when there is no next iterator, and every error says what is known.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use aws_sdk_dynamodbstreams::Client;
+use aws_sdk_dynamodbstreams::types::{Record, ShardIteratorType};
+use chrono::{DateTime, Utc};
+
+use super::connection::Connection;
+use super::convert::stream;
+use super::errors::stream_error;
+use super::usage::{Call, Usage};
+use crate::engine::ports::{
+    RecordPage, ShardIterator, ShardListing, ShardStart, StoreError, StreamDescription, StreamError, StreamSource,
+};
+use crate::model::change::RawRecord;
+
+/// Shortest sequence number that the service takes; shorter ones, which have lost leading zeros, are filled up to it.
+const SEQUENCE_LENGTH_MIN: usize = 21;
+
+/// One stream. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct DynamoStream {
+    client: Client,
+    usage: Arc<Usage>,
+    arn: String,
+}
+
+impl DynamoStream {
+    /// The stream of that ARN: also one that its table has disabled since, which stays readable for a day.
+    pub fn new(connection: &Connection, arn: impl Into<String>) -> DynamoStream {
+        DynamoStream { client: connection.streams.clone(), usage: Arc::clone(&connection.usage), arn: arn.into() }
+    }
+
+    /// The stream that the table writes to now. Fails with [`StreamError::NoStream`] where none is enabled.
+    pub async fn of_table(connection: &Connection, table: &str) -> Result<DynamoStream, StreamError> {
+        let info = connection.describe_table(table).await.map_err(|error| match error {
+            StoreError::Unavailable(text) => StreamError::Unavailable(text),
+            StoreError::Throttled(text) => StreamError::Throttled(text),
+            StoreError::Refused(_) | StoreError::Denied(_) | StoreError::NoTable(_) => {
+                StreamError::Refused(error.to_string())
+            }
+        })?;
+        info.stream_arn.map(|arn| DynamoStream::new(connection, arn)).ok_or(StreamError::NoStream)
+    }
+
+    pub fn arn(&self) -> &str {
+        &self.arn
+    }
+}
+
+impl StreamSource for DynamoStream {
+    async fn describe(&self) -> Result<StreamDescription, StreamError> {
+        let mut shards: BTreeMap<String, ShardListing> = BTreeMap::new();
+        let mut after: Option<String> = None;
+        loop {
+            self.usage.count(Call::Describe);
+            let request =
+                self.client.describe_stream().stream_arn(&self.arn).set_exclusive_start_shard_id(after.clone());
+            let answer = request.send().await.map_err(|error| stream_error(&error))?;
+            let Some(description) = answer.stream_description else {
+                return Err(StreamError::Unavailable("an answer without a description".to_owned()));
+            };
+            for shard in description.shards.unwrap_or_default() {
+                let Some(id) = shard.shard_id else {
+                    return Err(StreamError::Unavailable("a listed shard has no id".to_owned()));
+                };
+                let parent = shard.parent_shard_id.filter(|parent| !parent.is_empty());
+                shards.insert(id.clone(), ShardListing { id, parent });
+            }
+            let last = description.last_evaluated_shard_id.filter(|id| !id.is_empty());
+            if last.is_none() {
+                return Ok(StreamDescription { arn: self.arn.clone(), shards: shards.into_values().collect() });
+            }
+            if last == after {
+                return Err(StreamError::Unavailable("the listing of shards does not advance".to_owned()));
+            }
+            after = last;
+        }
+    }
+
+    async fn iterator(&self, shard: &str, start: &ShardStart) -> Result<ShardIterator, StreamError> {
+        let request = self.client.get_shard_iterator().stream_arn(&self.arn).shard_id(shard);
+        let request = match start {
+            ShardStart::TrimHorizon => request.shard_iterator_type(ShardIteratorType::TrimHorizon),
+            ShardStart::After(sequence) => request
+                .shard_iterator_type(ShardIteratorType::AfterSequenceNumber)
+                .sequence_number(format!("{:0>SEQUENCE_LENGTH_MIN$}", sequence.to_string())),
+        };
+        self.usage.count(Call::Iterator);
+        let answer = request.send().await.map_err(|error| stream_error(&error))?;
+        let iterator = answer.shard_iterator.filter(|iterator| !iterator.is_empty());
+        iterator.map(ShardIterator).ok_or_else(|| StreamError::Unavailable("an answer without an iterator".to_owned()))
+    }
+
+    async fn records(&self, iterator: &ShardIterator) -> Result<RecordPage, StreamError> {
+        self.usage.count(Call::Records);
+        let request = self.client.get_records().shard_iterator(&iterator.0);
+        let answer = request.send().await.map_err(|error| stream_error(&error))?;
+        Ok(RecordPage {
+            records: answer.records.unwrap_or_default().into_iter().map(raw_record).collect(),
+            next: answer.next_shard_iterator.filter(|next| !next.is_empty()).map(ShardIterator),
+        })
+    }
+}
+
+/// Nothing is judged here: what is missing or unreadable stays so, and the engine puts it aside under its sequence number.
+fn raw_record(record: Record) -> RawRecord {
+    let mut raw = RawRecord {
+        event_name: record.event_name.map(|name| name.as_str().to_owned()),
+        event_id: record.event_id,
+        principal: record.user_identity.and_then(|identity| identity.principal_id),
+        ..RawRecord::default()
+    };
+    if let Some(content) = record.dynamodb {
+        raw.sequence = content.sequence_number;
+        raw.keys = content.keys.map(stream::item);
+        raw.new_image = content.new_image.map(stream::item);
+        raw.old_image = content.old_image.map(stream::item);
+        raw.created_at = content
+            .approximate_creation_date_time
+            .and_then(|time| DateTime::<Utc>::from_timestamp(time.secs(), time.subsec_nanos()));
+    }
+    raw
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use aws_sdk_dynamodbstreams::primitives::DateTime as SdkDateTime;
+    use aws_sdk_dynamodbstreams::types::{AttributeValue, OperationType, StreamRecord};
+
+    use super::*;
+
+    #[test]
+    fn an_unreadable_image_does_not_take_the_record_with_it() {
+        let image = HashMap::from([("n".to_owned(), AttributeValue::N("1e999".to_owned()))]);
+        let keys = HashMap::from([("PK".to_owned(), AttributeValue::S("a".to_owned()))]);
+        let content = StreamRecord::builder()
+            .set_keys(Some(keys))
+            .set_new_image(Some(image))
+            .sequence_number("111")
+            .approximate_creation_date_time(SdkDateTime::from_secs(1_767_225_600))
+            .build();
+        let raw = raw_record(Record::builder().event_name(OperationType::Insert).dynamodb(content).build());
+        assert_eq!((raw.event_name.as_deref(), raw.sequence.as_deref()), (Some("INSERT"), Some("111")));
+        assert!(raw.keys.unwrap().is_ok());
+        assert!(raw.new_image.unwrap().unwrap_err().contains("\"n\""));
+        assert_eq!(raw.created_at.unwrap().to_rfc3339(), "2026-01-01T00:00:00+00:00");
+    }
+
+    #[test]
+    fn an_empty_record_stays_empty() {
+        assert_eq!(raw_record(Record::builder().build()), RawRecord::default());
+    }
+}

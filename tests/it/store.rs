@@ -1,0 +1,417 @@
+//! What the engine relies on of its two tables, asked of every database that there is: the one in process, and AWS's
+//! DynamoDB Local where `TABLEKEEPER_DYNAMODB_LOCAL` holds its endpoint (`tests/dynamodb-local.sh` sets it).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tablekeeper::adapters::dynamodb::{Connection, Created, DynamoStore};
+use tablekeeper::adapters::embedded::Embedded;
+use tablekeeper::engine::ports::{CancelReason, Page, SortRange, Store, StoreError, TransactError};
+use tablekeeper::model::decimal::Decimal;
+use tablekeeper::model::key::{KeyNames, TableKey};
+use tablekeeper::model::spec::{KeyAttribute, Table};
+use tablekeeper::model::value::{Bytes, ITEM_SIZE_MAX, Item, Kind, Value};
+use tablekeeper::plan::write::{Condition, Op, TableRef, Write};
+
+/// Names the endpoint of a DynamoDB Local; without it that half of these tests is passed over, loudly.
+pub const LOCAL_VARIABLE: &str = "TABLEKEEPER_DYNAMODB_LOCAL";
+
+pub fn key_attribute(name: &str, kind: Kind) -> KeyAttribute {
+    KeyAttribute { name: name.to_owned(), kind }
+}
+
+/// A table of a name that no other test has, with keys that need placeholders.
+pub fn table(name: &str) -> Table {
+    let nanos = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
+    let name = format!("{name}-{nanos}");
+    Table {
+        state_table: format!("{name}-keeper"),
+        name,
+        partition_key: key_attribute("Partition", Kind::S),
+        sort_key: Some(key_attribute("sort.key", Kind::S)),
+        indexes: Vec::new(),
+        ttl: None,
+    }
+}
+
+/// The endpoint of DynamoDB Local, or a word on standard error that this half was not run.
+pub fn dynamodb_local(test: &str) -> Option<String> {
+    let endpoint = std::env::var(LOCAL_VARIABLE).ok().filter(|endpoint| !endpoint.is_empty());
+    if endpoint.is_none() {
+        eprintln!("NOT RUN on DynamoDB Local: {test}; set {LOCAL_VARIABLE}, or run tests/dynamodb-local.sh");
+    }
+    endpoint
+}
+
+pub async fn open(endpoint: &str, table: &Table) -> (Connection, DynamoStore) {
+    let connection = Connection::local(endpoint).await.unwrap();
+    assert_eq!(connection.create_table(table).await.unwrap(), Created::Now);
+    assert_eq!(connection.ensure_state_table(&table.state_table).await.unwrap(), Created::Now);
+    let store = DynamoStore::new(&connection, table);
+    (connection, store)
+}
+
+#[tokio::test]
+async fn the_embedded_database_keeps_the_contract() {
+    let database = Embedded::start(None).unwrap();
+    let table = table("contract");
+    let (connection, store) = open(database.endpoint(), &table).await;
+    contract(&store, &table.key_names()).await;
+    single_items_are_written_read_and_deleted(&connection, &table).await;
+    database.shutdown().await;
+}
+
+#[tokio::test]
+async fn dynamodb_local_keeps_the_contract() {
+    let Some(endpoint) = dynamodb_local("the store's contract") else { return };
+    let table = table("contract");
+    let (connection, store) = open(&endpoint, &table).await;
+    contract(&store, &table.key_names()).await;
+    single_items_are_written_read_and_deleted(&connection, &table).await;
+    connection.delete_table(&table.name).await.unwrap();
+    connection.delete_table(&table.state_table).await.unwrap();
+}
+
+/// What loads and demonstrations use; the engine does not.
+async fn single_items_are_written_read_and_deleted(connection: &Connection, table: &Table) {
+    let keys: Vec<Item> =
+        (0..60).map(|n| TableKey::text("SINGLE", n.to_string()).to_item(&table.key_names())).collect();
+    let items: Vec<Item> = keys.iter().map(|key| key.clone().with("State", Value::text("open"))).collect();
+    connection.put_items(&table.name, &items).await.unwrap();
+    let changed = keys[59].clone().with("State", Value::text("closed"));
+    connection.put_item(&table.name, &changed).await.unwrap();
+    connection.delete_item(&table.name, &keys[0]).await.unwrap();
+    connection.delete_item(&table.name, &keys[0]).await.unwrap();
+    assert_eq!(connection.get_item(&table.name, &keys[0]).await, Ok(None));
+    assert_eq!(connection.get_item(&table.name, &keys[30]).await, Ok(Some(items[30].clone())));
+    assert_eq!(connection.get_item(&table.name, &keys[59]).await, Ok(Some(changed)));
+}
+
+/// The whole contract, on two empty tables; `names` are those of the user's table.
+pub async fn contract(store: &impl Store, names: &KeyNames) {
+    reads_answer_in_the_order_asked(store).await;
+    conditions_hold_or_nothing_is_written(store).await;
+    every_write_has_its_reason(store).await;
+    every_type_comes_back(store, names).await;
+    additions_are_exact(store).await;
+    an_addition_that_does_not_fit_is_refused_or_exact(store).await;
+    updates_leave_the_rest(store, names).await;
+    transactions_have_limits(store, names).await;
+    queries_page_and_range(store).await;
+    scans_meet_every_item_once(store, names).await;
+}
+
+fn state_key(partition: &str, sort: &str) -> TableKey {
+    TableKey::text(partition, sort)
+}
+
+fn state_put(key: &TableKey, content: Item, condition: Condition) -> Write {
+    let names = KeyNames { partition: "PK".to_owned(), sort: Some("SK".to_owned()) };
+    put(TableRef::State, &names, key, content, condition)
+}
+
+fn put(table: TableRef, names: &KeyNames, key: &TableKey, content: Item, condition: Condition) -> Write {
+    let mut item = key.to_item(names);
+    item.0.extend(content.0);
+    Write { table, key: key.clone(), op: Op::Put(item), condition }
+}
+
+fn write(table: TableRef, key: &TableKey, op: Op, condition: Condition) -> Write {
+    Write { table, key: key.clone(), op, condition }
+}
+
+fn add(key: &TableKey, name: &str, by: &str) -> Write {
+    let add = BTreeMap::from([(name.to_owned(), by.parse().unwrap())]);
+    write(TableRef::Source, key, Op::Update { add, set: Item::new() }, Condition::Always)
+}
+
+fn number(text: &str) -> Value {
+    Value::N(text.parse().unwrap())
+}
+
+async fn one(store: &impl Store, table: TableRef, key: &TableKey) -> Option<Item> {
+    store.get(table, std::slice::from_ref(key)).await.unwrap().remove(0)
+}
+
+fn reasons(result: Result<(), TransactError>) -> Vec<CancelReason> {
+    match result {
+        Err(TransactError::Cancelled(reasons)) => reasons,
+        other => panic!("expected a cancelled transaction, not {other:?}"),
+    }
+}
+
+fn is_refused(result: &Result<(), TransactError>) -> bool {
+    match result {
+        Err(TransactError::Store(StoreError::Refused(_))) => true,
+        Err(TransactError::Cancelled(reasons)) => {
+            reasons.iter().any(|reason| matches!(reason, CancelReason::Refused(_)))
+        }
+        _ => false,
+    }
+}
+
+async fn reads_answer_in_the_order_asked(store: &impl Store) {
+    let keys: Vec<TableKey> = (0..230).map(|n| state_key("READ", &format!("{n:04}"))).collect();
+    for chunk in keys.chunks(100) {
+        let writes: Vec<Write> = chunk
+            .iter()
+            .map(|key| state_put(key, Item::new().with("At", key.sort.clone().unwrap()), Condition::Absent))
+            .collect();
+        store.transact(&writes).await.unwrap();
+    }
+    // Backwards, with absent ones between, and one asked twice.
+    let mut asked: Vec<TableKey> =
+        keys.iter().rev().flat_map(|key| [key.clone(), state_key("ABSENT", &key.to_string())]).collect();
+    asked.push(keys[7].clone());
+    let answers = store.get(TableRef::State, &asked).await.unwrap();
+    assert_eq!(answers.len(), asked.len());
+    for (key, answer) in asked.iter().zip(&answers) {
+        let expected = (key.partition == Value::text("READ")).then(|| key.sort.clone().unwrap());
+        assert_eq!(answer.as_ref().and_then(|item| item.get("At")), expected.as_ref(), "{key}");
+    }
+    assert!(store.get(TableRef::State, &[]).await.unwrap().is_empty());
+    store.transact(&[]).await.unwrap();
+}
+
+async fn conditions_hold_or_nothing_is_written(store: &impl Store) {
+    let key = state_key("CONDITION", "a");
+    let revision = |n: &str| Item::new().with("Rev", number(n));
+    let equals = |n: &str| Condition::Equals("Rev".to_owned(), number(n));
+    let absent_or = |n: &str| Condition::AbsentOrEquals("Rev".to_owned(), number(n));
+    let put = |n: &str, condition: Condition| state_put(&key, revision(n), condition);
+    // Each write with whether it must succeed.
+    let steps = [
+        (put("1", equals("1")), false),
+        (write(TableRef::State, &key, Op::Check, Condition::Absent), true),
+        (put("1", absent_or("9")), true),
+        (put("2", Condition::Absent), false),
+        (put("2", equals("1.0")), true),
+        (put("3", equals("1")), false),
+        (put("3", absent_or("1")), false),
+        (put("3", absent_or("2")), true),
+        (write(TableRef::State, &key, Op::Check, equals("3")), true),
+        (write(TableRef::State, &key, Op::Check, equals("2")), false),
+        (write(TableRef::State, &key, Op::Check, Condition::Always), true),
+        (write(TableRef::State, &key, Op::Delete, equals("2")), false),
+        (write(TableRef::State, &key, Op::Delete, equals("3")), true),
+        (write(TableRef::State, &key, Op::Delete, Condition::Always), true),
+        (write(TableRef::State, &key, Op::Delete, absent_or("1")), true),
+        (put("4", Condition::Absent), true),
+    ];
+    for (at, (step, succeeds)) in steps.into_iter().enumerate() {
+        let before = one(store, TableRef::State, &key).await;
+        let result = store.transact(std::slice::from_ref(&step)).await;
+        if succeeds {
+            assert_eq!(result, Ok(()), "step {at}");
+        } else {
+            assert_eq!(reasons(result), [CancelReason::ConditionFailed], "step {at}");
+            assert_eq!(one(store, TableRef::State, &key).await, before, "step {at}");
+        }
+    }
+    assert_eq!(one(store, TableRef::State, &key).await.unwrap().number("Rev"), Some(&Decimal::from(4)));
+}
+
+async fn every_write_has_its_reason(store: &impl Store) {
+    let text = TableKey::text("REASON", "text");
+    let set = Item::new().with("Total", Value::text("not a number"));
+    store
+        .transact(&[write(TableRef::Source, &text, Op::Update { add: BTreeMap::new(), set }, Condition::Always)])
+        .await
+        .unwrap();
+    let fresh = state_key("REASON", "fresh");
+    let fails = |name: &str| {
+        state_put(&state_key("REASON", name), Item::new(), Condition::Equals("Rev".to_owned(), number("1")))
+    };
+    let mut writes = vec![
+        state_put(&fresh, Item::new(), Condition::Absent),
+        fails("b"),
+        add(&TableKey::text("REASON", "c"), "Total", "1"),
+        fails("d"),
+    ];
+    let said = reasons(store.transact(&writes).await);
+    let failed = CancelReason::ConditionFailed;
+    assert_eq!(said, [CancelReason::None, failed.clone(), CancelReason::None, failed]);
+    // What the database refuses is told in its place, or of the transaction as a whole; never as a failed condition.
+    writes = vec![state_put(&fresh, Item::new(), Condition::Absent), add(&text, "Total", "1")];
+    match store.transact(&writes).await {
+        Err(TransactError::Cancelled(said)) => {
+            assert!(matches!(said[..], [CancelReason::None, CancelReason::Refused(_)]), "{said:?}");
+        }
+        whole => assert!(is_refused(&whole), "{whole:?}"),
+    }
+    assert_eq!(one(store, TableRef::State, &fresh).await, None);
+    assert_eq!(one(store, TableRef::Source, &TableKey::text("REASON", "c")).await, None);
+}
+
+async fn every_type_comes_back(store: &impl Store, names: &KeyNames) {
+    let content = Item::new()
+        .with("size", Value::text(""))
+        .with("Größe", number("-0.00000000000000000000000000000000000001"))
+        .with("max", number("99999999999999999999999999999999999999E88"))
+        .with("min", number("1E-130"))
+        .with("bytes", Value::B(Bytes(vec![0, 255])))
+        .with("no bytes", Value::B(Bytes(Vec::new())))
+        .with("yes", Value::Bool(true))
+        .with("null", Value::Null(true))
+        .with("map", Value::M(BTreeMap::from([("a.b".to_owned(), Value::L(vec![number("1"), Value::text("x")]))])))
+        .with("empty", Value::L(Vec::new()))
+        .with("texts", Value::Ss(BTreeSet::from(["b".to_owned(), "a".to_owned()])))
+        .with("numbers", Value::Ns(BTreeSet::from(["1".parse().unwrap(), "-2.5".parse().unwrap()])))
+        .with("blobs", Value::Bs(BTreeSet::from([Bytes(vec![1]), Bytes(vec![2])])));
+    let key = TableKey::text("TYPES", "é\u{1F600}");
+    store.transact(&[put(TableRef::Source, names, &key, content.clone(), Condition::Absent)]).await.unwrap();
+    let mut expected = key.to_item(names);
+    expected.0.extend(content.0);
+    assert_eq!(one(store, TableRef::Source, &key).await, Some(expected));
+}
+
+async fn additions_are_exact(store: &impl Store) {
+    let key = TableKey::text("ADD", "exact");
+    let most = "99999999999999999999999999999999999999";
+    for (by, total) in [
+        ("0", "0"),
+        (most, most),
+        ("-1", "99999999999999999999999999999999999998"),
+        ("-99999999999999999999999999999999999998", "0"),
+        ("0.1", "0.1"),
+        ("0.2", "0.3"),
+        ("-0.3", "0"),
+        ("12345678901234567890.123456789012345678", "12345678901234567890.123456789012345678"),
+    ] {
+        store.transact(&[add(&key, "Sum_Größe", by)]).await.unwrap();
+        let item = one(store, TableRef::Source, &key).await.unwrap();
+        assert_eq!(item.number("Sum_Größe").unwrap(), &total.parse().unwrap(), "after adding {by}");
+    }
+}
+
+/// 38 digits plus a 39th: a database may refuse, but must not round, or a total would differ from its parts for ever.
+async fn an_addition_that_does_not_fit_is_refused_or_exact(store: &impl Store) {
+    let key = TableKey::text("ADD", "overflow");
+    let most: Decimal = "99999999999999999999999999999999999999".parse().unwrap();
+    store.transact(&[add(&key, "Total", &most.to_string())]).await.unwrap();
+    let result = store.transact(&[add(&key, "Total", "0.5")]).await;
+    let item = one(store, TableRef::Source, &key).await.unwrap();
+    assert!(is_refused(&result), "{result:?}, and the total is {:?}", item.number("Total"));
+    assert_eq!(item.number("Total"), Some(&most));
+}
+
+async fn updates_leave_the_rest(store: &impl Store, names: &KeyNames) {
+    let key = TableKey::text("UPDATE", "a");
+    let before = Item::new().with("Other", Value::text("stays")).with("Total", number("2"));
+    store.transact(&[put(TableRef::Source, names, &key, before, Condition::Absent)]).await.unwrap();
+    // Reserved words, dots, digits in front, blanks: all of them are attribute names that tables have.
+    let add = ["Total", "Count_In Progress", "count", "2nd.row"];
+    let add = add.into_iter().map(|name| (name.to_owned(), Decimal::from(1))).collect();
+    let set = Item::new().with("Status", Value::text("x")).with("Group", Value::M(BTreeMap::new()));
+    store.transact(&[write(TableRef::Source, &key, Op::Update { add, set }, Condition::Always)]).await.unwrap();
+    let item = one(store, TableRef::Source, &key).await.unwrap();
+    assert_eq!(item.text("Other"), Some("stays"));
+    assert_eq!(item.number("Total"), Some(&Decimal::from(3)));
+    assert_eq!(item.number("2nd.row"), Some(&Decimal::from(1)));
+    assert_eq!(item.text("Status"), Some("x"));
+    assert_eq!(item.0.len(), 9);
+}
+
+async fn transactions_have_limits(store: &impl Store, names: &KeyNames) {
+    let many = |count: usize, name: &str| -> Vec<Write> {
+        (0..count).map(|n| state_put(&state_key(name, &n.to_string()), Item::new(), Condition::Absent)).collect()
+    };
+    store.transact(&many(100, "HUNDRED")).await.unwrap();
+    assert!(is_refused(&store.transact(&many(101, "MORE")).await));
+    assert_eq!(one(store, TableRef::State, &state_key("MORE", "0")).await, None);
+
+    let twice = state_key("TWICE", "a");
+    let writes = [
+        state_put(&twice, Item::new(), Condition::Always),
+        write(TableRef::State, &twice, Op::Check, Condition::Always),
+    ];
+    assert!(is_refused(&store.transact(&writes).await));
+
+    let sized = |key: &TableKey, size: usize| {
+        let around = key.to_item(names).size() + "Fill".len();
+        let content = Item::new().with("Fill", Value::text("x".repeat(size - around)));
+        put(TableRef::Source, names, key, content, Condition::Always)
+    };
+    let large = TableKey::text("LARGE", "a");
+    store.transact(&[sized(&large, ITEM_SIZE_MAX)]).await.unwrap();
+    let result = store.transact(&[sized(&TableKey::text("LARGE", "b"), ITEM_SIZE_MAX + 1)]).await;
+    assert!(is_refused(&result), "{result:?}");
+
+    let heavy: Vec<Write> = (0..11).map(|n| sized(&TableKey::text("HEAVY", n.to_string()), ITEM_SIZE_MAX)).collect();
+    store.transact(&heavy[..10]).await.unwrap();
+    let result = store.transact(&heavy).await;
+    assert!(is_refused(&result), "{result:?}");
+
+    for key in [TableKey::text("", "a"), TableKey::text("a", ""), TableKey::text("a", "x".repeat(1025))] {
+        let result = store.transact(&[sized(&key, 2000)]).await;
+        assert!(is_refused(&result), "{result:?}");
+    }
+}
+
+async fn all_pages(store: &impl Store, partition: &str, range: SortRange) -> (Vec<Item>, usize) {
+    let (mut items, mut pages, mut start) = (Vec::new(), 0, None);
+    loop {
+        let page = store.query(TableRef::State, &Value::text(partition), range.clone(), start).await.unwrap();
+        items.extend(page.items);
+        pages += 1;
+        start = page.next;
+        if start.is_none() {
+            return (items, pages);
+        }
+    }
+}
+
+async fn queries_page_and_range(store: &impl Store) {
+    // 1.5 MB in one partition; a page holds 1 MB.
+    let keys: Vec<TableKey> = (0..150).map(|n| state_key("QUERY", &format!("{}#{n:03}", n / 100))).collect();
+    for chunk in keys.chunks(100) {
+        let fill = Item::new().with("Fill", Value::text("x".repeat(10_000)));
+        let writes: Vec<Write> = chunk.iter().map(|key| state_put(key, fill.clone(), Condition::Absent)).collect();
+        store.transact(&writes).await.unwrap();
+    }
+    let sorts =
+        |items: &[Item]| -> Vec<String> { items.iter().map(|item| item.text("SK").unwrap().to_owned()).collect() };
+    let (items, pages) = all_pages(store, "QUERY", SortRange::All).await;
+    let expected: Vec<String> =
+        keys.iter().map(|key| key.sort.as_ref().unwrap().as_text().unwrap().to_owned()).collect();
+    assert_eq!(sorts(&items), expected);
+    assert!(pages > 1, "{pages} pages");
+
+    let begins = |prefix: &str| SortRange::BeginsWith(prefix.to_owned());
+    assert_eq!(all_pages(store, "QUERY", begins("1#")).await.0.len(), 50);
+    assert_eq!(all_pages(store, "QUERY", begins("")).await.0.len(), 150);
+    assert_eq!(all_pages(store, "QUERY", begins("2")).await.0.len(), 0);
+    let between = |from: &str, to: &str| SortRange::Between(Value::text(from), Value::text(to));
+    let (items, _) = all_pages(store, "QUERY", between("0#098", "1#101")).await;
+    assert_eq!(sorts(&items), ["0#098", "0#099", "1#100", "1#101"]);
+    assert_eq!(all_pages(store, "QUERY", between("1#101", "0#098")).await.0.len(), 0);
+    let nothing = store.query(TableRef::State, &Value::text("NO SUCH"), SortRange::All, None).await.unwrap();
+    assert_eq!(nothing, Page::default());
+}
+
+async fn scans_meet_every_item_once(store: &impl Store, names: &KeyNames) {
+    for segments in [1, 3] {
+        let mut seen = BTreeSet::new();
+        let mut pages = 0;
+        for segment in 0..segments {
+            let mut start = None;
+            loop {
+                let page = store.scan(TableRef::Source, (segment, segments), start).await.unwrap();
+                pages += 1;
+                for item in page.items {
+                    let key = TableKey::of(&item, names).unwrap();
+                    assert!(seen.insert(key.clone()), "{key} came twice");
+                }
+                start = page.next;
+                if start.is_none() {
+                    break;
+                }
+            }
+        }
+        // What the parts of the contract before this one have left in the user's table.
+        let expected = ["LARGE / a", "HEAVY / 9", "UPDATE / a", "ADD / exact", "TYPES / é\u{1F600}", "REASON / text"];
+        let shown: BTreeSet<String> = seen.iter().map(TableKey::to_string).collect();
+        assert!(expected.iter().all(|key| shown.contains(*key)), "{shown:?}");
+        assert!(pages > segments, "4 MB in {pages} pages");
+    }
+}
