@@ -4,3 +4,4 @@ mod embedded;
 mod lost_answer;
 mod store;
 mod stream;
+mod worker;
