@@ -12,10 +12,11 @@ use sha2::{Digest, Sha256};
 
 use super::commit::{CommitError, Settings, Works, count};
 use super::ports::{Clock, Store};
-use super::work::{Wish, Work};
+use super::work::{Was, Wish, Work};
 use crate::derive::decode::{Decoded, decode};
 use crate::derive::{derive, derive_poison};
 use crate::model::change::{Change, ChangeKind, RawRecord, SequenceNumber};
+use crate::model::derived::Derived;
 use crate::model::key::{TableKey, hex};
 use crate::model::spec::Model;
 use crate::model::value::{Item, Value};
@@ -111,8 +112,28 @@ struct Entry {
 }
 
 enum Content {
-    Change(Change),
-    Poison { code: &'static str, reason: String },
+    Change {
+        kind: ChangeKind,
+        was: Was,
+        /// What the item derives after the change, unless it was removed or the record does not say.
+        derived: Option<Derived>,
+    },
+    Poison {
+        code: &'static str,
+        reason: String,
+    },
+}
+
+/// True if the record's old and new images derive the same. An insert or a delete always changes something: the ledger.
+fn changes_nothing(entry: &Entry) -> bool {
+    match &entry.content {
+        Content::Change {
+            kind: ChangeKind::Modify,
+            was: Was::Deriving { entity, applied },
+            derived: Some(derived),
+        } => *entity == derived.entity && *applied == Applied::of(derived),
+        _ => false,
+    }
 }
 
 /// A batch after decoding.
@@ -134,7 +155,7 @@ impl<S: Store, C: Clock> Engine<S, C> {
         let sorted = self.sort(records, &mut report);
         let mut works = Works::new();
         for (key, history) in sorted.histories {
-            if trust == OldImages::Trusted && history.iter().all(|entry| self.changes_nothing(&key, entry)) {
+            if trust == OldImages::Trusted && history.iter().all(changes_nothing) {
                 report.skipped += history.len();
                 continue;
             }
@@ -198,7 +219,10 @@ impl<S: Store, C: Clock> Engine<S, C> {
                     sorted.malformed.push((position, self.malformed_row(raw, code, &reason)));
                     continue;
                 }
-                Decoded::Change(change) => (change.key.clone(), change.sequence.clone(), Content::Change(change)),
+                Decoded::Change(change) => {
+                    let content = self.content(&change);
+                    (change.key, change.sequence, content)
+                }
                 Decoded::Poison { key, sequence, code, reason } => (key, sequence, Content::Poison { code, reason }),
             };
             sorted.histories.entry(key).or_default().push(Entry { position, sequence, content });
@@ -206,34 +230,41 @@ impl<S: Store, C: Clock> Engine<S, C> {
         sorted
     }
 
-    /// True if the record's old and new images derive the same. An insert or a delete always changes something: the ledger.
-    fn changes_nothing(&self, key: &TableKey, entry: &Entry) -> bool {
-        let Content::Change(Change { kind: ChangeKind::Modify, old: Some(old), new: Some(new), .. }) = &entry.content
-        else {
-            return false;
+    fn content(&self, change: &Change) -> Content {
+        let derived = |item: &Item| derive(&self.model, &change.key, item);
+        let deriving = |derived: Derived| Was::Deriving { applied: Applied::of(&derived), entity: derived.entity };
+        let was = match (&change.old, change.kind) {
+            (Some(old), _) => deriving(derived(old)),
+            (None, ChangeKind::Insert) => Was::Absent,
+            (None, _) => Was::Unknown,
         };
-        let (old, new) = (derive(&self.model, key, old), derive(&self.model, key, new));
-        old.entity == new.entity && Applied::of(&old) == Applied::of(&new)
+        Content::Change { kind: change.kind, was, derived: change.new.as_ref().map(derived) }
     }
 
     /// What a history comes to: what its last record says. `None` for an empty one.
     fn wish(&self, key: &TableKey, mut history: History) -> Option<Wish> {
         let last = history.pop()?;
         // Within a shard numbers grow with the order. Where they do not, neither is believed: the item is read.
-        let highest = history.into_iter().map(|entry| entry.sequence).max();
-        if let Some(highest) = highest.filter(|highest| *highest > last.sequence) {
-            return Some(Wish::Read { sequence: Some(highest) });
+        let highest = history.iter().map(|entry| &entry.sequence).max();
+        if let Some(highest) = highest.filter(|highest| **highest > last.sequence) {
+            return Some(Wish::Read { sequence: Some(highest.clone()) });
         }
         let sequence = last.sequence;
+        let earlier = history.into_iter().map(|entry| match entry.content {
+            Content::Change { was, .. } => (entry.sequence, was),
+            Content::Poison { .. } => (entry.sequence, Was::Unknown),
+        });
         Some(match last.content {
             Content::Poison { code, reason } => {
                 Wish::Poison { sequence, derived: derive_poison(&self.model, key, code, &reason), code, reason }
             }
-            Content::Change(Change { kind: ChangeKind::Remove, .. }) => Wish::Record { sequence, derived: None },
-            Content::Change(Change { new: Some(item), .. }) => {
-                Wish::Record { sequence, derived: Some(derive(&self.model, key, &item)) }
+            Content::Change { kind, derived: None, .. } if kind != ChangeKind::Remove => {
+                Wish::Read { sequence: Some(sequence) }
             }
-            Content::Change(_) => Wish::Read { sequence: Some(sequence) },
+            Content::Change { was, derived, .. } => {
+                let steps = earlier.chain([(sequence.clone(), was)]).collect();
+                Wish::Record { sequence, derived, steps }
+            }
         })
     }
 

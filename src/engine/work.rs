@@ -19,8 +19,9 @@ const REFUSED_CODE: &str = "P903";
 /// What is to become true of an item.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Wish {
-    /// What a record says it derives; `None`: it was deleted.
-    Record { sequence: SequenceNumber, derived: Option<Derived> },
+    /// What a record says it derives; `None`: it was deleted. `steps` are the records that led there, this one included:
+    /// what the item was before each.
+    Record { sequence: SequenceNumber, derived: Option<Derived>, steps: Vec<(SequenceNumber, Was)> },
     /// A record whose image cannot be decoded: all that is derived is a finding.
     Poison { sequence: SequenceNumber, derived: Derived, code: &'static str, reason: String },
     /// What the item derives when it is read; `sequence` is that of the record that could not say.
@@ -28,6 +29,29 @@ pub(super) enum Wish {
     /// What the item derived when it was scanned, before its ledger row was read. Only where that agrees with the ledger
     /// may it be believed.
     Scanned { derived: Option<Derived> },
+}
+
+/// What an item was before a change, as its record says.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Was {
+    /// The record carries no old image.
+    Unknown,
+    Absent,
+    Deriving {
+        entity: Option<String>,
+        applied: Applied,
+    },
+}
+
+impl Was {
+    /// True unless the ledger row is known to say something else.
+    fn agrees(&self, row: &LedgerRow) -> bool {
+        match self {
+            Was::Unknown => true,
+            Was::Absent => row.deleted && row.applied.is_empty(),
+            Was::Deriving { applied, .. } => !row.deleted && row.applied == *applied,
+        }
+    }
 }
 
 /// How far an item's data had to give way to what the database accepts.
@@ -119,9 +143,12 @@ impl Work {
             }
             Wish::Poison { .. } if is_past => (true, false),
             Wish::Read { .. } if is_past && is_given_up => (true, false),
-            Wish::Record { derived, .. } => {
+            Wish::Record { derived, steps, .. } => {
                 self.derived = derived.clone();
-                (false, false)
+                // The first record that is new to the ledger must begin where the ledger ends. If it does not, something
+                // lies between them (a lost record, a reconciliation, numbers that do not compare): the item decides.
+                let new = steps.iter().find(|(number, _)| known.is_none_or(|known| number > known));
+                (false, new.zip(row.as_ref()).is_some_and(|((_, was), row)| !was.agrees(row)))
             }
             Wish::Poison { derived, .. } => {
                 self.derived = Some(derived.clone());

@@ -7,3 +7,4 @@ mod lost_answer;
 mod report;
 mod store;
 mod stream;
+mod worker;

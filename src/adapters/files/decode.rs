@@ -234,13 +234,13 @@ mod tests {
     use crate::model::value::Bytes;
 
     fn fault(line: &str) -> String {
-        item(line).expect_err(line)
+        parse_item(line).expect_err(line)
     }
 
     #[test]
     fn a_plain_line_keeps_every_digit_and_every_type() {
         let line = r#" {"N":12345678901234567890123456789012345678,"F":0.1,"E":1e2,"T":"ä\n","B":true,"Z":null,"M":{"a":[1,{"b":"c"}]}} "#;
-        let item = item(line).unwrap();
+        let item = parse_item(line).unwrap();
         assert_eq!(item.number("N").unwrap().to_string(), "12345678901234567890123456789012345678");
         assert_eq!(item.number("F").unwrap().to_string(), "0.1");
         assert_eq!(item.number("E").unwrap().to_string(), "100");
@@ -255,8 +255,8 @@ mod tests {
     #[test]
     fn export_lines_with_and_without_the_wrapping_are_typed() {
         let typed = r#"{"PK":{"S":"a"},"n":{"N":"1.50"},"b":{"B":"AQI="},"m":{"M":{"l":{"L":[{"NULL":true},{"NS":["1","2"]}]}}}}"#;
-        let bare = item(typed).unwrap();
-        assert_eq!(bare, item(&format!("{{\"Item\": {typed}}}")).unwrap());
+        let bare = parse_item(typed).unwrap();
+        assert_eq!(bare, parse_item(&format!("{{\"Item\": {typed}}}")).unwrap());
         assert_eq!(bare.number("n").unwrap().to_string(), "1.5");
         assert_eq!(bare.get("b"), Some(&Value::B(Bytes(vec![1, 2]))));
         assert!(
@@ -266,10 +266,10 @@ mod tests {
 
     #[test]
     fn a_plain_attribute_named_item_is_no_export() {
-        assert_eq!(item(r#"{"Item":"x"}"#).unwrap().text("Item"), Some("x"));
-        assert!(matches!(item(r#"{"Item":{"Name":"x"}}"#).unwrap().get("Item"), Some(Value::M(_))));
-        assert!(matches!(item(r#"{"Item":{"S":"x"}}"#).unwrap().get("Item"), Some(Value::S(_))));
-        let beside = item(r#"{"PK":"a","Item":{"PK":{"S":"x"}}}"#).unwrap();
+        assert_eq!(parse_item(r#"{"Item":"x"}"#).unwrap().text("Item"), Some("x"));
+        assert!(matches!(parse_item(r#"{"Item":{"Name":"x"}}"#).unwrap().get("Item"), Some(Value::M(_))));
+        assert!(matches!(parse_item(r#"{"Item":{"S":"x"}}"#).unwrap().get("Item"), Some(Value::S(_))));
+        let beside = parse_item(r#"{"PK":"a","Item":{"PK":{"S":"x"}}}"#).unwrap();
         assert!(matches!(beside.get("Item"), Some(Value::M(_))));
         assert_eq!(beside.text("PK"), Some("a"));
     }
@@ -308,12 +308,12 @@ mod tests {
     #[test]
     fn nesting_is_bounded_and_harmless() {
         let nested = |levels: usize| format!("{{\"a\":{}1{}}}", "[".repeat(levels), "]".repeat(levels));
-        assert!(item(&nested(NESTING_MAX - 1)).is_ok());
+        assert!(parse_item(&nested(NESTING_MAX - 1)).is_ok());
         assert!(fault(&nested(NESTING_MAX)).contains("32 levels"));
         assert!(fault(&nested(200_000)).contains("32 levels"));
         let typed =
             |levels: usize| format!("{{\"a\":{}{{\"N\":\"1\"}}{}}}", "{\"L\":[".repeat(levels), "]}".repeat(levels));
-        assert!(item(&typed(NESTING_MAX - 1)).is_ok());
+        assert!(parse_item(&typed(NESTING_MAX - 1)).is_ok());
         assert!(fault(&typed(100_000)).contains("32 levels"));
     }
 

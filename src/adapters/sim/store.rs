@@ -119,6 +119,11 @@ impl SimStore {
         self.lock().state.set(key, row);
     }
 
+    /// From now on sequence numbers are low again: nothing promises that a child shard's are above its parent's.
+    pub fn restart_numbers(&self) {
+        self.lock().next_sequence = 1;
+    }
+
     /// Lets something go wrong; faults of one kind happen in the order given.
     pub fn inject(&self, fault: Fault) {
         let mut world = self.lock();
@@ -196,7 +201,7 @@ impl World {
         self.next_sequence += 1;
         self.records.push(RawRecord {
             event_name: Some(event.to_owned()),
-            event_id: Some(format!("event-{sequence}")),
+            event_id: Some(format!("event-{}", self.records.len() + 1)),
             sequence: Some(sequence.to_string()),
             keys: Some(Ok(key.to_item(&self.source.names))),
             new_image: item.filter(|_| with_new).map(Ok),

@@ -111,7 +111,7 @@ fn a_malformed_record_is_kept_and_blocks_nothing() {
         let report = world.apply(&records);
         assert_eq!((report.malformed, report.findings.get("P901")), (1, Some(&1)));
         let [row] = world.quarantine().try_into().unwrap();
-        assert_eq!((row.text("EventId"), row.text("SK")), (Some("event-95"), Some("-#event-95")));
+        assert_eq!((row.text("EventId"), row.text("SK")), (Some("event-1"), Some("-#event-1")));
     }
     assert_eq!(world.measure("p", "Total").unwrap(), "1");
 }
@@ -127,6 +127,29 @@ fn numbers_out_of_order_within_a_batch_are_not_believed() {
     assert_eq!((report.item_reads, report.applied), (1, 1));
     assert_eq!(world.ledger(&job_key(1)).unwrap().sequence, Some("96".parse().unwrap()));
     world.settle();
+}
+
+#[test]
+fn a_record_that_does_not_begin_where_the_ledger_ends_is_not_believed() {
+    let mut world = World::new();
+    world.store.put(job(1, "p", "Open", "1")).unwrap();
+    world.store.put(job(1, "p", "Busy", "1")).unwrap();
+    let records = world.pending();
+    world.apply(&records);
+    // Changes nothing derived, is skipped, and so the ledger does not learn its number.
+    world.store.put(job(1, "p", "Busy", "1").with("Note", Value::text("a"))).unwrap();
+    let skipped = world.pending();
+    assert_eq!(world.apply(&skipped).skipped, 1);
+    // The child shard's numbers are lower than the parent's.
+    world.store.restart_numbers();
+    world.store.put(job(1, "p", "Done", "1")).unwrap();
+    let report = world.settle();
+    assert_eq!((report.reconciled, report.item_reads), (1, 1));
+    // A paused worker of the parent shard wakes up with a record whose number the ledger has not passed.
+    let late = run_audited(&world.store, world.engine.apply(&skipped, OldImages::NotTrusted)).unwrap();
+    assert_eq!((late.item_reads, late.applied), (1, 1));
+    assert_settled(&world.store, &world.model);
+    assert_eq!(world.measure("p", "Count_Done").unwrap(), "1");
 }
 
 /// Twelve listings that copy a large attribute: each row is below 400 KB, together they exceed 4 MB.

@@ -163,18 +163,18 @@ where
         while let Some(action) = self.table.next_action(now) {
             self.request(action);
         }
-        if self.applying.is_none() {
-            if let Some(batch) = self.batches.pop_front() {
-                self.apply(batch);
-            }
+        if self.applying.is_none()
+            && let Some(batch) = self.batches.pop_front()
+        {
+            self.apply(batch);
         }
-        if self.repair_due(now) {
-            if let Some(gap) = self.repair.wanted.clone() {
-                self.repair.running = true;
-                self.repair.again = false;
-                let worker = self.worker;
-                self.requests.push(Box::pin(async move { Done::Repaired(worker.repair.repair(&gap).await) }));
-            }
+        if self.repair_due(now)
+            && let Some(gap) = self.repair.wanted.clone()
+        {
+            self.repair.running = true;
+            self.repair.again = false;
+            let worker = self.worker;
+            self.requests.push(Box::pin(async move { Done::Repaired(worker.repair.repair(&gap).await) }));
         }
     }
 
@@ -238,11 +238,11 @@ where
             if !stopping && stop.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(Wake::Stop);
             }
-            if let Some(future) = applying {
-                if let Poll::Ready(applied) = future.as_mut().poll(cx) {
-                    *applying = None;
-                    return Poll::Ready(Wake::Applied(applied));
-                }
+            if let Some(future) = applying
+                && let Poll::Ready(applied) = future.as_mut().poll(cx)
+            {
+                *applying = None;
+                return Poll::Ready(Wake::Applied(applied));
             }
             if let Poll::Ready(Some(done)) = Pin::new(&mut *requests).poll_next(cx) {
                 return Poll::Ready(Wake::Done(done));
