@@ -33,7 +33,7 @@ impl Clone for SystemClock {
 impl Clock for SystemClock {
     #[allow(clippy::disallowed_methods, reason = "the one place where time comes from")]
     fn now(&self) -> DateTime<Utc> {
-        Utc::now()
+        std::time::SystemTime::now().into()
     }
 
     async fn sleep(&self, duration: Duration) {
