@@ -3,7 +3,7 @@
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
@@ -31,9 +31,9 @@ impl Clone for SystemClock {
 }
 
 impl Clock for SystemClock {
-    #[allow(clippy::disallowed_methods, reason = "this is the port's real implementation")]
+    #[allow(clippy::disallowed_methods, reason = "the one place where time comes from")]
     fn now(&self) -> DateTime<Utc> {
-        DateTime::from(SystemTime::now())
+        std::time::SystemTime::now().into()
     }
 
     async fn sleep(&self, duration: Duration) {

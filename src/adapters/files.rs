@@ -1,1 +1,22 @@
-//! (to come)
+//! Items in files: JSON lines in, plain JSON out.
+//!
+//! The problem: people have their items as exports, as hand-written samples and as the output of other tools, and one bad
+//! line among a million must neither stop the reading nor be passed over in silence. Nor may a number lose a digit on
+//! its way through a float.
+//!
+//! The contract: [`ItemReader`] yields, line by line, an item or a [`FileFault`] with the line's number, the value and the
+//! remedy. A line is one of
+//! - a plain item, `{"PK": "USER#1", "Age": 7}`: text is S, numbers are N with every digit, objects are M, arrays are L, `null` is NULL;
+//! - a line of a DynamoDB export to S3, `{"Item": {"PK": {"S": "USER#1"}}}`;
+//! - the same without the wrapping, `{"PK": {"S": "USER#1"}}`, as `aws dynamodb scan` has it in its `Items`.
+//!
+//! They may be mixed. The file may be gzip (known by its first bytes; several members are read as one). Blank lines and a
+//! byte order mark are skipped. Memory is bounded by [`LINE_SIZE_MAX`], whatever the file holds.
+
+mod decode;
+mod encode;
+mod read;
+
+pub use decode::NESTING_MAX;
+pub use encode::{PlainJson, item_to_json};
+pub use read::{FileError, FileFault, ItemReader, LINE_SIZE_MAX};

@@ -1,1 +1,19 @@
-//! (to come)
+//! The stream as AWS Lambda delivers it: events in, partial batch answers out.
+//!
+//! The problem: an event source mapping repeats a batch until the function says it is done, so an event that cannot be read as a
+//! whole blocks its shard for as long as records live. And an answer that claims too much loses records without a word.
+//!
+//! The contract: [`StreamEvent::parse`] refuses only what is no stream event at all. A record that is damaged becomes a
+//! [`RawRecord`](crate::model::change::RawRecord) that says what is damaged, for quarantine; the others are applied.
+//! [`StreamEvent::answer`] names the lowest sequence number that is not durable, spelt as the event has it. Where nothing is
+//! durable there is no answer: the invocation must fail, which mappings repeat with or without `ReportBatchItemFailures`.
+
+mod answer;
+mod event;
+mod handler;
+mod settings;
+
+pub use answer::{Answer, ItemFailure, NothingDurable, Reporting};
+pub use event::{EventFault, StreamEvent};
+pub use handler::{Failure, InvocationError, handle};
+pub use settings::{SettingFault, Settings};

@@ -1,1 +1,126 @@
-fn main() {}
+//! The stream processor as an AWS Lambda function: reads its settings, wires the engine, serves invocations.
+//!
+//! Settings come from environment variables ([`Settings`]); Region, credentials and endpoint by the SDK's own conventions. Logs are
+//! JSON lines, one an invocation. A fault of the settings or the model ends the start with all faults in the log.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use lambda_runtime::{Diagnostic, Error, LambdaEvent, service_fn};
+use serde_json::value::RawValue;
+use tablekeeper::adapters::clock::SystemClock;
+use tablekeeper::adapters::dynamodb::{Connection, ConnectionOptions, DynamoStore};
+use tablekeeper::adapters::lambda::{Failure, InvocationError, Settings, handle};
+use tablekeeper::engine::batch::{Engine, OldImages};
+use tablekeeper::engine::ports::Clock as _;
+use tablekeeper::model::change::RawRecord;
+use tablekeeper::model::load::load;
+use tablekeeper::model::shipped::shipped;
+use tablekeeper::model::spec::Model;
+use tracing::{error, info, warn};
+use tracing_subscriber::EnvFilter;
+
+/// Kept back from the invocation's time, to answer and to log in.
+const TIME_RESERVED: Duration = Duration::from_millis(500);
+/// Applying gets this much even where Lambda's deadline seems to have passed: clocks differ.
+const TIME_MIN: Duration = Duration::from_secs(1);
+
+type LambdaEngine = Engine<DynamoStore, SystemClock>;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Error> {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt().json().with_span_list(false).with_env_filter(filter).with_target(false).init();
+    let (engine, settings) = start().await.inspect_err(|reason| error!("cannot start: {reason:#}"))?;
+    let (engine, settings) = (&engine, &settings);
+    lambda_runtime::run(service_fn(move |event| invoke(engine, settings, event))).await
+}
+
+async fn start() -> anyhow::Result<(LambdaEngine, Settings)> {
+    let settings = Settings::read(|name| std::env::var(name).ok()).map_err(|faults| all(&faults))?;
+    let model = model(&settings)?;
+    let connection = Connection::open(ConnectionOptions::default()).await?;
+    let store = DynamoStore::new(&connection, &model.table);
+    info!(model = model.name, hash = model.hash, table = model.table.name, "started");
+    Ok((Engine::new(Arc::new(model), store, SystemClock::new()), settings))
+}
+
+/// The model that the settings name, with the tables' names as they are deployed.
+fn model(settings: &Settings) -> anyhow::Result<Model> {
+    let name = settings.model.as_str();
+    let source = match shipped(name) {
+        Some(source) => source.to_owned(),
+        None => std::fs::read_to_string(name)
+            .with_context(|| format!("`{name}` is neither a shipped model nor a file that can be read"))?,
+    };
+    let stem = Path::new(name).file_stem().map_or(name.into(), |stem| stem.to_string_lossy());
+    let loaded =
+        load(&source, &stem).map_err(|faults| all(&faults).context(format!("the model `{name}` is at fault")))?;
+    for warning in &loaded.warnings {
+        warn!("{name}:{warning}");
+    }
+    let mut model = loaded.model;
+    let table = &mut model.table;
+    if let Some(deployed) = &settings.table {
+        // The state table is named after the table, unless the model or a setting names it.
+        if table.state_table == format!("{}-keeper", table.name) {
+            table.state_table = format!("{deployed}-keeper");
+        }
+        table.name.clone_from(deployed);
+    }
+    if let Some(deployed) = &settings.state_table {
+        table.state_table.clone_from(deployed);
+    }
+    Ok(model)
+}
+
+fn all(faults: &[impl ToString]) -> anyhow::Error {
+    let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    anyhow::Error::msg(lines.join("\n"))
+}
+
+async fn invoke(
+    engine: &LambdaEngine,
+    settings: &Settings,
+    event: LambdaEvent<Box<RawValue>>,
+) -> Result<Box<RawValue>, Diagnostic> {
+    let deadline_ms = i64::try_from(event.context.deadline).unwrap_or(i64::MAX);
+    let left_ms = deadline_ms.saturating_sub(engine.clock.now().timestamp_millis());
+    let left = Duration::from_millis(left_ms.try_into().unwrap_or(0)).saturating_sub(TIME_RESERVED).max(TIME_MIN);
+    let trust = if settings.trust_old_images { OldImages::Trusted } else { OldImages::NotTrusted };
+    let apply = |records| apply(engine, records, trust);
+    handle(event.payload.get(), settings.reporting, left, apply).await.map_err(|reason| failed(&reason))
+}
+
+async fn apply(engine: &LambdaEngine, records: Vec<RawRecord>, trust: OldImages) -> Result<(), Failure> {
+    // Boxed: the whole commit as one state machine is more than the compiler lays out.
+    match Box::pin(engine.apply(&records, trust)).await {
+        Ok(report) => {
+            info!(
+                records = report.records,
+                applied = report.applied,
+                already_applied = report.already_applied,
+                skipped = report.skipped,
+                ours = report.ours,
+                reconciled = report.reconciled,
+                quarantined = report.quarantined,
+                malformed = report.malformed,
+                transactions = report.transactions,
+                retries = report.retries,
+                "batch applied"
+            );
+            Ok(())
+        }
+        Err(fault) => {
+            warn!(position = fault.position, sequence = fault.sequence, can_retry = fault.can_retry(), "{fault}");
+            Err(Failure { position: fault.position, reason: fault.to_string() })
+        }
+    }
+}
+
+/// The failed invocation as Lambda shows it; the runtime logs it too.
+fn failed(reason: &InvocationError) -> Diagnostic {
+    Diagnostic { error_type: reason.code().to_owned(), error_message: reason.to_string() }
+}

@@ -1,0 +1,121 @@
+//! What the function tells the event source mapping: how far a batch is durable.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::event::StreamEvent;
+use crate::model::change::SequenceNumber;
+
+/// Whether the mapping reads `batchItemFailures`. One that does not takes every answer for success, and what the answer
+/// names as failed would never come again; a function cannot see which kind it serves, so it is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Reporting {
+    /// The mapping has `FunctionResponseTypes: [ReportBatchItemFailures]`.
+    #[default]
+    ItemFailures,
+    /// It has not: a batch succeeds or fails as a whole.
+    WholeBatch,
+}
+
+/// The answer: empty failures mean that all of the batch is durable.
+#[derive(Debug, Serialize)]
+pub struct Answer<'a> {
+    #[serde(rename = "batchItemFailures")]
+    pub failures: Vec<ItemFailure<'a>>,
+    /// Windowed events want their state back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<&'a RawValue>,
+}
+
+#[derive(Debug, Serialize, PartialEq, Eq)]
+pub struct ItemFailure<'a> {
+    /// A sequence number exactly as the event has it.
+    #[serde(rename = "itemIdentifier")]
+    pub identifier: &'a str,
+}
+
+/// No part of the batch may be called done; the invocation must fail.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("nothing of the batch is reported durable: {0}; the mapping delivers it again")]
+pub struct NothingDurable(pub String);
+
+impl StreamEvent {
+    /// The answer when everything is durable.
+    pub fn done(&self) -> Answer<'_> {
+        Answer { failures: Vec::new(), state: self.state.as_deref() }
+    }
+
+    /// The answer when the records before position `failed` are durable and that one is not. It and all after it come again, which
+    /// is why one failure is enough. It is an error where the batch has to fail as a whole: nothing is durable, no number can
+    /// say from where on, or the mapping does not read failures. `reason` is for that error's message.
+    pub fn answer(&self, failed: usize, reporting: Reporting, reason: &str) -> Result<Answer<'_>, NothingDurable> {
+        let nothing = || NothingDurable(reason.to_owned());
+        if reporting == Reporting::WholeBatch || failed >= self.records.len() {
+            return Err(nothing());
+        }
+        let number = |at: &usize| -> Option<(SequenceNumber, &str)> {
+            let text = self.records[*at].sequence.as_deref()?;
+            Some((text.parse().ok()?, text))
+        };
+        // A record without a number cannot be named; then the nearest before it, though durable, comes again too.
+        let from = (1..=failed).rev().find(|at| number(at).is_some()).ok_or_else(nothing)?;
+        // Mappings deliver in the stream's order; if one did not, the lowest number would still be the safe one.
+        let lowest = (from..self.records.len()).filter_map(|at| number(&at)).min().ok_or_else(nothing)?;
+        Ok(Answer { failures: vec![ItemFailure { identifier: lowest.1 }], state: self.state.as_deref() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers of different lengths, in stream order: as text they would sort otherwise.
+    const NUMBERS: [&str; 3] = ["20500000000000000910398", "820400000000000001192334", "1683700000000000001135967"];
+
+    fn event(sequences: &[&str], rest: &str) -> StreamEvent {
+        let record = |number: &&str| format!(r#"{{"eventName":"INSERT","dynamodb":{{"SequenceNumber":"{number}"}}}}"#);
+        let records: Vec<String> = sequences.iter().map(record).collect();
+        StreamEvent::parse(&format!("{{\"Records\":[{}]{rest}}}", records.join(","))).unwrap()
+    }
+
+    fn named(sequences: &[&str], failed: usize) -> Option<String> {
+        let event = event(sequences, "");
+        let answer = event.answer(failed, Reporting::ItemFailures, "x").ok()?;
+        assert_eq!(answer.failures.len(), 1);
+        Some(answer.failures[0].identifier.to_owned())
+    }
+
+    #[test]
+    fn all_done_is_an_empty_list() {
+        assert_eq!(serde_json::to_string(&event(&NUMBERS, "").done()).unwrap(), r#"{"batchItemFailures":[]}"#);
+        let windowed = serde_json::to_string(&event(&NUMBERS, r#","state":{"a":"b"}"#).done()).unwrap();
+        assert_eq!(windowed, r#"{"batchItemFailures":[],"state":{"a":"b"}}"#);
+    }
+
+    #[test]
+    fn a_failure_in_the_middle_is_named_as_the_event_spells_it() {
+        assert_eq!(named(&NUMBERS, 1).as_deref(), Some(NUMBERS[1]));
+        assert_eq!(named(&NUMBERS, 2).as_deref(), Some(NUMBERS[2]));
+        assert_eq!(named(&["1", "0002", "3"], 1).as_deref(), Some("0002"));
+    }
+
+    #[test]
+    fn never_more_is_claimed_than_is_durable() {
+        // Out of order: 2 would be passed over if 3 were named.
+        assert_eq!(named(&["1", "3", "2"], 1).as_deref(), Some("2"));
+        // The failed record has no number: the one before it comes again.
+        assert_eq!(named(&["1", "2", "none", "4"], 2).as_deref(), Some("2"));
+        assert_eq!(named(&["none", "none", "3"], 1), None);
+    }
+
+    #[test]
+    fn nothing_durable_fails_the_invocation() {
+        let event = event(&NUMBERS, "");
+        for (failed, reporting) in
+            [(0, Reporting::ItemFailures), (3, Reporting::ItemFailures), (1, Reporting::WholeBatch)]
+        {
+            let error = event.answer(failed, reporting, "the table throttles").unwrap_err();
+            assert!(error.to_string().contains("the table throttles"));
+        }
+    }
+}

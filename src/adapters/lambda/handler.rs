@@ -1,0 +1,120 @@
+//! One invocation: an event in, an answer out.
+
+use std::future::Future;
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+
+use super::answer::{NothingDurable, Reporting};
+use super::event::{EventFault, StreamEvent};
+use crate::model::change::RawRecord;
+
+/// Why an invocation fails; the mapping delivers its batch again.
+#[derive(Debug, thiserror::Error)]
+pub enum InvocationError {
+    #[error(transparent)]
+    Event(#[from] EventFault),
+    #[error(transparent)]
+    NothingDurable(#[from] NothingDurable),
+    #[error("the batch was not applied within {0:?}; give the function more time or the mapping smaller batches")]
+    Timeout(Duration),
+    #[error("the answer cannot be written: {0}")]
+    Answer(#[from] serde_json::Error),
+}
+
+impl InvocationError {
+    /// Stable name of the kind of error, for alarms and log queries.
+    pub fn code(&self) -> &'static str {
+        match self {
+            InvocationError::Event(_) => "not-a-stream-event",
+            InvocationError::NothingDurable(_) => "nothing-durable",
+            InvocationError::Timeout(_) => "timeout",
+            InvocationError::Answer(_) => "answer",
+        }
+    }
+}
+
+/// How far applying a batch came before it failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// Position in the batch of the first record that is not durable.
+    pub position: usize,
+    pub reason: String,
+}
+
+/// Decodes the payload, has its records applied, and says how far they are durable. `time_left` ends the applying: a function that
+/// Lambda stops in the middle says nothing and starts cold, while what this one committed is found in the ledger all the same.
+pub async fn handle<Applied>(
+    payload: &str,
+    reporting: Reporting,
+    time_left: Duration,
+    apply: impl FnOnce(Vec<RawRecord>) -> Applied,
+) -> Result<Box<RawValue>, InvocationError>
+where
+    Applied: Future<Output = Result<(), Failure>>,
+{
+    let event = StreamEvent::parse(payload)?;
+    // The last event of a window has no records.
+    let outcome = match event.records.is_empty() {
+        true => Ok(()),
+        false => {
+            let applied = tokio::time::timeout(time_left, apply(event.records.clone())).await;
+            applied.map_err(|_| InvocationError::Timeout(time_left))?
+        }
+    };
+    let answer = match outcome {
+        Ok(()) => event.done(),
+        Err(failure) => event.answer(failure.position, reporting, &failure.reason)?,
+    };
+    Ok(serde_json::value::to_raw_value(&answer)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EVENT: &str = r#"{"Records":[{"eventName":"INSERT","dynamodb":{"SequenceNumber":"111"}},
+        {"eventName":"INSERT","dynamodb":{"SequenceNumber":"222"}}]}"#;
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    fn failure(position: usize) -> Result<(), Failure> {
+        Err(Failure { position, reason: "throttled".to_owned() })
+    }
+
+    #[tokio::test]
+    async fn records_are_applied_and_the_answer_says_how_far() {
+        let answer = |result: Result<(), Failure>| async move {
+            let apply = |records: Vec<RawRecord>| async move {
+                assert_eq!(records.len(), 2);
+                result
+            };
+            handle(EVENT, Reporting::ItemFailures, MINUTE, apply).await
+        };
+        assert_eq!(answer(Ok(())).await.unwrap().get(), r#"{"batchItemFailures":[]}"#);
+        let partial = answer(failure(1)).await.unwrap();
+        assert_eq!(partial.get(), r#"{"batchItemFailures":[{"itemIdentifier":"222"}]}"#);
+        assert_eq!(answer(failure(0)).await.unwrap_err().code(), "nothing-durable");
+    }
+
+    #[tokio::test]
+    async fn the_end_of_a_window_applies_nothing_and_hands_back_its_state() {
+        let event = r#"{"Records":[],"state":{"a":"b"},"isFinalInvokeForWindow":true}"#;
+        let apply = |_| async { failure(0) };
+        let answer = handle(event, Reporting::ItemFailures, MINUTE, apply).await.unwrap();
+        assert_eq!(answer.get(), r#"{"batchItemFailures":[],"state":{"a":"b"}}"#);
+    }
+
+    #[tokio::test]
+    async fn a_batch_that_hangs_fails_before_lambda_stops_the_function() {
+        let apply = |_| std::future::pending();
+        let error = handle(EVENT, Reporting::ItemFailures, Duration::from_millis(5), apply).await.unwrap_err();
+        assert_eq!(error.code(), "timeout");
+    }
+
+    #[tokio::test]
+    async fn what_is_no_event_is_never_applied() {
+        let apply = |_| async { unreachable!("nothing to apply") };
+        let error = handle("{}", Reporting::ItemFailures, MINUTE, apply).await.unwrap_err();
+        assert_eq!(error.code(), "not-a-stream-event");
+    }
+}
