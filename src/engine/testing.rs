@@ -1,5 +1,6 @@
 //! What the engine's tests share: a stream whose shards split, close, hide and lose records on demand, and time that moves only
 //! when nothing else can.
+#![cfg(test)]
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;

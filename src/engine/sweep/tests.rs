@@ -1,4 +1,5 @@
 //! Sweeps over rows as derive makes them, in a store in memory.
+#![cfg(test)]
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;

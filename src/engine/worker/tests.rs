@@ -1,4 +1,5 @@
 //! Whole runs over a stream and a state table in memory.
+#![cfg(test)]
 
 use std::collections::VecDeque;
 use std::future::{Future, pending, ready};

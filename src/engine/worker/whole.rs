@@ -1,4 +1,5 @@
 //! The whole chain: a table that changes, its records in shards that split, a worker that is killed, and the auditor.
+#![cfg(test)]
 
 use std::collections::BTreeMap;
 use std::future::pending;
