@@ -84,7 +84,7 @@ pub enum VerifyError {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error("the sum of `{measure}` over all items of {key} does not fit: {source}")]
-    Sum { key: TableKey, measure: String, source: DecimalError },
+    Sum { key: Box<TableKey>, measure: String, source: DecimalError },
 }
 
 /// Reads both tables and compares.
@@ -204,7 +204,7 @@ impl Expected {
             for (measure, amount) in &count.measures {
                 let sum = sums.entry(measure.clone()).or_insert_with(Decimal::zero);
                 *sum = sum.checked_add(amount).map_err(|source| VerifyError::Sum {
-                    key: count.key.clone(),
+                    key: Box::new(count.key.clone()),
                     measure: measure.clone(),
                     source,
                 })?;

@@ -2,7 +2,7 @@
 //! DynamoDB Local where `TABLEKEEPER_DYNAMODB_LOCAL` holds its endpoint (`tests/dynamodb-local.sh` sets it).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use tablekeeper::adapters::dynamodb::{Connection, Created, DynamoStore};
 use tablekeeper::adapters::embedded::Embedded;
@@ -22,8 +22,9 @@ pub fn key_attribute(name: &str, kind: Kind) -> KeyAttribute {
 
 /// A table of a name that no other test has, with keys that need placeholders.
 pub fn table(name: &str) -> Table {
-    let nanos = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
-    let name = format!("{name}-{nanos}");
+    // The process and a count: a database that outlives one run must not meet its names again.
+    static TABLES: AtomicU32 = AtomicU32::new(0);
+    let name = format!("{name}-{}-{}", std::process::id(), TABLES.fetch_add(1, Ordering::Relaxed));
     Table {
         state_table: format!("{name}-keeper"),
         name,

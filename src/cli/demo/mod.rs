@@ -4,11 +4,12 @@ mod day;
 mod show;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use chrono::NaiveDate;
+use chrono::{DateTime, NaiveDate, Utc};
 use serde::Serialize;
+use tablekeeper::adapters::clock::SystemClock;
 use tablekeeper::adapters::sinks::{JsonLinesSink, LineSink, LocalSink, Sinks};
 use tablekeeper::derive;
 use tablekeeper::engine::ports::{Clock as _, Store as _};
@@ -51,7 +52,7 @@ struct DemoOut<'r> {
 }
 
 pub async fn run(args: &DemoArgs, format: OutputFormat) -> Outcome {
-    let started = Instant::now();
+    let started = SystemClock::new().now();
     let Some(sample) = shipped(&args.model) else {
         let names: Vec<&str> = SHIPPED.iter().map(|model| model.name).collect();
         return Err(usage(anyhow::anyhow!("no shipped model `{}`; there are {}", args.model, names.join(", "))));
@@ -113,7 +114,7 @@ struct Show<'t> {
 }
 
 impl Show<'_> {
-    async fn play(&self, args: &DemoArgs, sample: Shipped, started: Instant) -> Result<Exit, Stop> {
+    async fn play(&self, args: &DemoArgs, sample: Shipped, started: DateTime<Utc>) -> Result<Exit, Stop> {
         let model = &self.tables.model;
         let today = match args.as_of {
             Some(day) => day,
@@ -139,7 +140,7 @@ impl Show<'_> {
         let swept = self.sweep(args, today).await?;
         let written = self.report(args, today).await?;
         let verdict = verify(model, &self.tables.store, &self.tables.clock).await?;
-        let seconds = started.elapsed().as_secs_f64();
+        let seconds = (self.tables.clock.now() - started).as_seconds_f64();
         if self.text {
             heading("Proof");
             proof::print_verdict(&verdict);
@@ -186,14 +187,16 @@ impl Show<'_> {
 
     /// Waits until the ledger says of every key that what its item derives now is applied.
     async fn derived(&self, keys: &[TableKey]) -> Result<(), Stop> {
-        let started = Instant::now();
-        while !self.is_derived(keys).await? {
-            if started.elapsed() > PATIENCE {
-                bail_late(keys.len())?;
+        let look = async {
+            while !self.is_derived(keys).await? {
+                tokio::time::sleep(LOOK_EVERY).await;
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            Ok(())
+        };
+        match tokio::time::timeout(PATIENCE, look).await {
+            Ok(derived) => derived,
+            Err(_) => Ok(bail_late(keys.len())?),
         }
-        Ok(())
     }
 
     async fn is_derived(&self, keys: &[TableKey]) -> Result<bool, Stop> {
