@@ -182,7 +182,7 @@ async fn a_running_worker_follows_and_stops_when_told() {
     // What was applied before the stop is not read again: only records of derived items are left.
     world.tally.0.lock().unwrap().clear();
     world.run(true, pending()).await;
-    let reports = world.tally.0.lock().unwrap();
+    let reports = std::mem::take(&mut *world.tally.0.lock().unwrap());
     assert!(reports.iter().all(|report| report.ours == report.records), "{reports:?}");
     database.shutdown().await;
 }
