@@ -3,7 +3,7 @@
 //! and the end is right.
 #![cfg(test)]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proptest::collection::vec;
@@ -47,7 +47,9 @@ enum Action {
         count: usize,
         turns: u64,
     },
-    /// Reconciles all items while a batch is applied.
+    /// Scans all items; they are reconciled as scanned, later.
+    Scan,
+    /// Reconciles all items, as scanned now or a while ago, while a batch is applied.
     Reconcile {
         shard: usize,
         count: usize,
@@ -88,6 +90,7 @@ fn action() -> impl Strategy<Value = Action> {
         ),
         2 => (0..SHARDS, 0..40usize, 1..7usize, any::<u64>())
             .prop_map(|(shard, from, count, turns)| Action::Zombie { shard, from, count, turns }),
+        1 => Just(Action::Scan),
         1 => (0..SHARDS, 1..7usize, any::<u64>())
             .prop_map(|(shard, count, turns)| Action::Reconcile { shard, count, turns }),
     ]
@@ -97,6 +100,9 @@ fn action() -> impl Strategy<Value = Action> {
 struct Play {
     world: World,
     positions: [usize; SHARDS],
+    scan: Option<Vec<(TableKey, Option<Item>)>>,
+    /// Ids of records that left the stream before anybody saw them.
+    lost: BTreeSet<String>,
     /// What the second worker runs under; it may not have heard of a new model.
     other_model: Arc<Model>,
     /// Records were lost, so old images say nothing about what is applied.
@@ -107,7 +113,14 @@ impl Play {
     fn new() -> Play {
         let world = World::new();
         let other_model = world.model.clone();
-        Play { world, positions: [0; SHARDS], other_model, trust: OldImages::Trusted }
+        Play {
+            world,
+            positions: [0; SHARDS],
+            scan: None,
+            lost: BTreeSet::new(),
+            other_model,
+            trust: OldImages::Trusted,
+        }
     }
 
     /// A shard's records: each item's are in one shard, in order.
@@ -117,7 +130,8 @@ impl Play {
             let digest = TableKey::of(keys, &self.world.model.table.key_names()).unwrap().digest();
             digest.bytes().map(usize::from).sum::<usize>() % SHARDS
         };
-        self.world.store.records(0).into_iter().filter(|record| of(record) == shard).collect()
+        let is_lost = |record: &RawRecord| record.event_id.as_ref().is_some_and(|id| self.lost.contains(id));
+        self.world.store.records(0).into_iter().filter(|record| of(record) == shard && !is_lost(record)).collect()
     }
 
     fn slice(&self, shard: usize, from: usize, count: usize) -> Vec<RawRecord> {
@@ -142,6 +156,7 @@ impl Play {
                     self.positions[shard] = (self.positions[shard] + batch.len()).saturating_sub(back);
                 }
             }
+            Action::Scan => self.scan = Some(self.scanned()),
             Action::Zombie { shard, from, count, turns } => {
                 let batch = self.slice(shard, self.positions[shard], count);
                 let old = self.slice(shard, from, count);
@@ -151,7 +166,7 @@ impl Play {
             }
             Action::Reconcile { shard, count, turns } => {
                 let batch = self.slice(shard, self.positions[shard], count);
-                let items = self.scanned();
+                let items = self.scan.take().unwrap_or_else(|| self.scanned());
                 let other = self.world.engine.clone();
                 let done = self.race(&batch, other.apply_items(&items), turns);
                 self.positions[shard] += if done { batch.len() } else { 0 };
@@ -291,8 +306,8 @@ proptest! {
             play.act(action);
         }
         for (shard, count) in lost {
-            let there = play.shard(shard).len();
-            play.positions[shard] = (play.positions[shard] + count).min(there);
+            let lost = play.slice(shard, play.positions[shard], count);
+            play.lost.extend(lost.into_iter().filter_map(|record| record.event_id));
         }
         play.trust = OldImages::NotTrusted;
         let items = play.scanned();
