@@ -183,9 +183,9 @@ pub struct Notification {
     pub expiry: String,
     pub subject: String,
     pub owner: Option<String>,
-    /// `upcoming`, `due_today` or `overdue`.
+    /// `upcoming`, `due_today`, `overdue` or `resolved`.
     pub state: String,
-    /// The threshold that was crossed, in days before the due date; negative: days overdue.
+    /// The threshold that was crossed, in days before the due date; negative: days overdue. When resolved: the last one told.
     pub threshold_days: i64,
     /// The date or time as the item has it.
     pub date: String,
