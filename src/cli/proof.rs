@@ -1,13 +1,14 @@
 //! `verify` and `reconcile`: prove that everything derived is right, and make it right.
 
 use serde::Serialize;
+use tablekeeper::engine::checkpoint;
 use tablekeeper::engine::reconcile::{self, ReconcileReport};
 use tablekeeper::engine::verify::{self, Difference, VerifyReport};
 
 use super::args::{OutputFormat, TableArgs};
 use super::connect::{self, Tables, spinner};
 use super::context::{Exit, Outcome, Stop, model_for_table};
-use super::output::{BAD, GOOD, Grid, count, json, line, paint};
+use super::output::{BAD, GOOD, Grid, count, json, line, paint, warn};
 
 /// Most differences that a text lists; JSON has them all.
 const SHOWN_MAX: usize = 50;
@@ -81,11 +82,22 @@ pub async fn reconcile(args: &TableArgs, format: OutputFormat) -> Outcome {
     Ok(Exit::Fine)
 }
 
+/// Reconciles with a progress bar, and closes the stream's gap if one is open.
 async fn with_progress(tables: &Tables) -> Result<ReconcileReport, Stop> {
+    let table = tables.connection.describe_table(&tables.model.table.name).await?;
+    let gap = match &table.stream_arn {
+        Some(arn) => checkpoint::open_gap(&tables.store, arn).await?.map(|gap| (arn, gap)),
+        None => None,
+    };
     let bar = spinner("items and ledger rows");
-    let report =
-        reconcile::reconcile(&tables.engine(), |so_far| bar.set_position(so_far.items + so_far.ledger_rows)).await?;
+    let done = |so_far: &ReconcileReport| bar.set_position(so_far.items + so_far.ledger_rows);
+    let report = reconcile::reconcile(&tables.engine(), done).await?;
     bar.finish_and_clear();
+    if let Some((arn, gap)) = gap
+        && !checkpoint::close_gap(&tables.store, &tables.clock, arn, &gap).await?
+    {
+        warn("another gap was found meanwhile: reconcile once more");
+    }
     Ok(report)
 }
 

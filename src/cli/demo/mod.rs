@@ -226,7 +226,7 @@ impl Show<'_> {
             heading("Aggregates, each one GetItem");
             show::print_aggregates(&snapshot);
             heading("Findings, all of them one Query");
-            show::print_findings(&snapshot);
+            show::print_findings(&snapshot, &self.names);
             heading("Notifications, one a threshold");
             sinks.push(LocalSink::Stdout(LineSink::stdout()));
         }

@@ -109,11 +109,16 @@ pub fn print_aggregates(snapshot: &Snapshot) {
 }
 
 /// The finding items as they are stored.
-pub fn print_findings(snapshot: &Snapshot) {
-    let mut grid = Grid::new(&["Code", "Severity", "What and what to do"]);
+pub fn print_findings(snapshot: &Snapshot, names: &KeyNames) {
+    let mut grid = Grid::new(&["Code", "Severity", "Item", "What and what to do"]);
     for item in snapshot.values().filter(|item| marker(item).0 == "finding") {
         let text = |name: &str| item.text(name).unwrap_or("-").to_owned();
-        grid.row([marker(item).1.to_owned(), text("Severity"), text("Message")]);
+        let source = match item.get("Source") {
+            Some(Value::M(map)) => TableKey::of(&Item(map.clone()), names).map(|key| key.to_string()),
+            _ => None,
+        };
+        let source = source.unwrap_or_else(|| "-".to_owned());
+        grid.row([marker(item).1.to_owned(), text("Severity"), source, text("Message")]);
     }
     grid.print();
 }
