@@ -227,14 +227,16 @@ impl Show<'_> {
             show::print_aggregates(&snapshot);
             heading("Findings, all of them one Query");
             show::print_findings(&snapshot, &self.names);
-            heading("Notifications, one a threshold");
+            if !self.tables.model.expiries.is_empty() {
+                heading("Notifications, one a threshold");
+            }
             sinks.push(LocalSink::Stdout(LineSink::stdout()));
         }
         // A year ahead, so that one sees what was renewed as well.
         let settings = SweepSettings { list_days: 400, ..SweepSettings::default() };
         let as_of = noon(today, self.tables.model.zone)?;
         let report = sweep(&self.tables.model, store, clock, as_of, &settings, &Sinks(sinks)).await?;
-        if self.text {
+        if self.text && !self.tables.model.expiries.is_empty() {
             heading("Expiries");
             print_entries(&report.entries);
         }
