@@ -1,18 +1,20 @@
 //! `worker`: reads the stream and applies it until told to stop.
 
 use std::future::Future;
+use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use serde::Serialize;
 use tablekeeper::adapters::dynamodb::DynamoStream;
 use tablekeeper::engine::batch::BatchReport;
+use tablekeeper::engine::ports::StreamError;
 use tablekeeper::engine::shards::ShardSettings;
 use tablekeeper::engine::worker::{Observer, OnGap, Progress, Worker, WorkerReport, WorkerSettings};
 use tracing::{debug, error, info, warn};
 
 use super::args::{OnGapArg, OutputFormat, WorkerArgs};
 use super::connect::{self, Tables};
-use super::context::{Exit, Outcome, Stop, model_for_table};
+use super::context::{Exit, Outcome, Stop, model_for_table, usage};
 use super::output::{count, json, line};
 
 /// Writes what happens to the log. Values of items are not logged.
@@ -114,7 +116,11 @@ pub async fn read(
     stop: impl Future<Output = ()> + Send,
 ) -> Result<WorkerReport, Stop> {
     let engine = tables.engine();
-    let stream = DynamoStream::of_table(&tables.connection, &tables.model.table.name).await?;
+    let table = &tables.model.table.name;
+    let stream = DynamoStream::of_table(&tables.connection, table).await.map_err(|error| match error {
+        StreamError::NoStream => usage(anyhow::Error::new(error).context(format!("cannot read changes of `{table}`"))),
+        error => error.into(),
+    })?;
     let worker = Worker {
         sink: &engine,
         store: &tables.store,
@@ -147,6 +153,8 @@ pub async fn stop_signal() {
 fn start_log(as_json: bool) {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("tablekeeper=info,warn"));
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // Colours are for eyes: a file or a journal would keep their escape sequences.
+    let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colours);
     let _ = if as_json { log.json().try_init() } else { log.try_init() };
 }

@@ -2,9 +2,14 @@
 
 mod embedded;
 mod house;
+mod kill;
 mod lambda;
 mod lost_answer;
+mod program;
+mod random;
+mod redelivery;
 mod report;
+mod restart;
 mod store;
 mod stream;
 mod worker;
