@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::io::IsTerminal as _;
+use std::pin::pin;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -70,7 +71,12 @@ struct WorkerOut {
 
 pub async fn run(args: &WorkerArgs, format: OutputFormat) -> Outcome {
     start_log(args.log_json);
-    let tables = connect::open(&args.table, model_for_table(&args.table)?).await?;
+    let mut stop = pin!(stop_signal());
+    let model = model_for_table(&args.table)?;
+    let tables = tokio::select! {
+        tables = connect::open(&args.table, model) => tables?,
+        () = stop.as_mut() => return Ok(Exit::Fine),
+    };
     let shards = ShardSettings {
         poll_min: Duration::from_millis(args.poll_ms.min(1000)),
         poll_max: Duration::from_millis(args.poll_ms),
@@ -88,7 +94,7 @@ pub async fn run(args: &WorkerArgs, format: OutputFormat) -> Outcome {
         until_idle: args.until_idle,
         ..WorkerSettings::new(tables.model.hash.clone())
     };
-    let result = read(&tables, &settings, &Log, stop_signal()).await;
+    let result = read(&tables, &settings, &Log, stop).await;
     tables.close().await;
     let report = result?;
     match format {
@@ -133,20 +139,21 @@ pub async fn read(
     Ok(worker.run(stop).await?)
 }
 
-/// Completes at the first SIGINT or SIGTERM.
-pub async fn stop_signal() {
+/// Completes at the first SIGINT or SIGTERM from this call on, also at one that comes before it is waited for.
+pub fn stop_signal() -> impl Future<Output = ()> + Send {
     #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+    let terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).ok();
+    async move {
+        #[cfg(unix)]
+        if let Some(mut terminate) = terminate {
             tokio::select! {
                 _ = tokio::signal::ctrl_c() => {}
                 _ = terminate.recv() => {}
             }
             return;
         }
+        let _ = tokio::signal::ctrl_c().await;
     }
-    let _ = tokio::signal::ctrl_c().await;
 }
 
 /// Logs go to standard error; `RUST_LOG` chooses what.

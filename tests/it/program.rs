@@ -1,16 +1,20 @@
 //! The command line as a process: started, listened to, killed or told to stop, and never left behind.
 
 use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use tablekeeper::adapters::clock::SystemClock;
 use tablekeeper::engine::ports::Clock as _;
-use tokio::sync::oneshot;
 
 /// Longest that any program of these tests may take, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Between two looks at it.
+const PAUSE: Duration = Duration::from_millis(3);
 
 /// A program that ended.
 pub struct Ended {
@@ -25,10 +29,9 @@ pub struct Ended {
 /// A running program. Dropping it kills it.
 pub struct Program {
     child: Child,
-    log: Option<JoinHandle<Vec<String>>>,
-    out: Option<JoinHandle<String>>,
-    begun: chrono::DateTime<chrono::Utc>,
-    spoke: Option<oneshot::Receiver<()>>,
+    log: Arc<Mutex<Vec<String>>>,
+    readers: Option<(JoinHandle<()>, JoinHandle<String>)>,
+    begun: DateTime<Utc>,
 }
 
 /// The program with these arguments, out of reach of the machine's own settings for AWS.
@@ -40,8 +43,9 @@ pub fn command(arguments: &[&str]) -> Command {
             command.env_remove(name);
         }
     }
-    let nowhere = std::env::temp_dir().join("tablekeeper-no-such-file");
-    command.env("AWS_CONFIG_FILE", &nowhere).env("AWS_SHARED_CREDENTIALS_FILE", &nowhere);
+    let empty = Path::new(env!("CARGO_TARGET_TMPDIR")).join("no-settings");
+    std::fs::write(&empty, "").expect("the directory for tests' files");
+    command.env("AWS_CONFIG_FILE", &empty).env("AWS_SHARED_CREDENTIALS_FILE", &empty);
     command
 }
 
@@ -53,32 +57,33 @@ pub async fn run(arguments: &[&str]) -> Ended {
 impl Program {
     pub fn start(arguments: &[&str]) -> Program {
         let mut child = command(arguments).spawn().expect("the program starts");
-        let (speak, spoke) = oneshot::channel();
         let (stderr, mut stdout) = (child.stderr.take().expect("piped"), child.stdout.take().expect("piped"));
-        let log = std::thread::spawn(move || {
-            let mut speak = Some(speak);
-            let lines = BufReader::new(stderr).lines().map_while(Result::ok);
-            let lines = lines.inspect(|_| {
-                if let Some(speak) = speak.take() {
-                    let _ = speak.send(());
-                }
-            });
-            lines.collect()
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let lines = Arc::clone(&log);
+        let of_log = std::thread::spawn(move || {
+            BufReader::new(stderr).lines().map_while(Result::ok).for_each(|line| lines.lock().unwrap().push(line));
         });
-        let out = std::thread::spawn(move || {
+        let of_out = std::thread::spawn(move || {
             let mut text = String::new();
             let _ = stdout.read_to_string(&mut text);
             text
         });
-        Program { child, log: Some(log), out: Some(out), begun: SystemClock::new().now(), spoke: Some(spoke) }
+        Program { child, log, readers: Some((of_log, of_out)), begun: SystemClock::new().now() }
     }
 
-    /// Waits for its first line on standard error (or its end); how long that took since it was started.
-    pub async fn speaks(&mut self) -> Duration {
-        if let Some(spoke) = self.spoke.take() {
-            let _ = tokio::time::timeout(PATIENCE, spoke).await.expect("the program says nothing");
+    /// Waits until it has said `text` on standard error so many times, or for `patience` at most; how long it has run then.
+    pub async fn says(&self, text: &str, times: usize, patience: Duration) -> Duration {
+        let said = || self.log.lock().unwrap().iter().filter(|line| line.contains(text)).count();
+        let until = self.age() + patience;
+        while said() < times && self.age() < until {
+            tokio::time::sleep(PAUSE).await;
         }
         self.age()
+    }
+
+    /// Waits until a worker begins to read; how long that took since it was started.
+    pub async fn at_work(&self) -> Duration {
+        self.says("reading the stream", 1, PATIENCE).await
     }
 
     fn age(&self) -> Duration {
@@ -101,8 +106,9 @@ impl Program {
     pub async fn end(mut self) -> Ended {
         let status = self.exit().await;
         let took = self.age();
-        let log = self.log.take().expect("once").join().expect("read");
-        let out = self.out.take().expect("once").join().expect("read");
+        let (of_log, out) = self.readers.take().expect("once");
+        of_log.join().expect("read");
+        let (log, out) = (std::mem::take(&mut *self.log.lock().unwrap()), out.join().expect("read"));
         Ended { code: status.code(), out, log, took }
     }
 
@@ -111,7 +117,7 @@ impl Program {
             if let Some(status) = self.child.try_wait().expect("a child") {
                 return status;
             }
-            tokio::time::sleep(Duration::from_millis(3)).await;
+            tokio::time::sleep(PAUSE).await;
         }
         panic!("the program does not end within {PATIENCE:?}");
     }

@@ -40,6 +40,8 @@ pub async fn run(store: &DynamoStore, names: &KeyNames, random: &mut Random, sto
         (0..count).for_each(|_| act(&mut acts, names, random));
         write(store, acts).await;
         transactions += 1;
+        // Leaves the database some time for the worker.
+        tokio::time::sleep(Duration::from_millis(random.below(8) as u64)).await;
     }
     transactions
 }
