@@ -1,9 +1,12 @@
 //! The one integration-test binary: each further one would link everything again.
 
+mod answers;
 mod embedded;
 mod house;
+mod kept;
 mod lambda;
 mod lost_answer;
+mod patterns;
 mod report;
 mod store;
 mod stream;
