@@ -26,7 +26,8 @@ fn text(partition: &str, sort: &str) -> [String; 2] {
 
 /// The work orders and devices of `quality` and `inspection`, whose users are named differently.
 fn orders_and_devices(user: &str, by_user: &'static str) -> Vec<Answer> {
-    let project = |name: &str, values| ("wo_status_by_project", text(&format!("PROJECT#{name}"), "STATS#WO_STATUS"), values);
+    let project =
+        |name: &str, values| ("wo_status_by_project", text(&format!("PROJECT#{name}"), "STATS#WO_STATUS"), values);
     let title = if user == "tech" { "TECHNICIAN" } else { "INSPECTOR" };
     let person = |n: u32, values| (by_user, text(&format!("{title}#{user}{n:03}"), "STATS#WO_STATUS"), values);
     let devices =
@@ -329,7 +330,7 @@ async fn in_index(kept: &Kept) -> Vec<Json> {
     assert_eq!(categories.len(), 10);
     for category in categories {
         let query = kept.query_index("BySkill").key_condition_expression("Category = :c");
-        let category = AttributeValue::S(category.as_text().unwrap().to_owned());
+        let category = AttributeValue::S(category.clone());
         found.extend(kept.ask(query.expression_attribute_values(":c", category)).await);
     }
     found

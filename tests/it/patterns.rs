@@ -1,6 +1,8 @@
 //! The access patterns of the shipped tables that their own keys do not serve: each is exactly one GetItem or one Query.
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value as Json, json};
+use tablekeeper::model::value::Item;
 
 use crate::kept::{Kept, copies, each, item, items};
 
@@ -59,10 +61,9 @@ async fn a_manager_lists_technicians_by_certificate_type_and_status() {
     let statuses = json!({"Total": 5, "Count_Active": 3, "Count_Inactive": 1, "Count_Suspended": 1});
     assert_eq!(kept.measures(of, "STATS#STATUS").await, statuses);
     // Nothing of ours is in the index that lists them by user name.
-    let by_name = kept
-        .query_index("GSI1")
-        .key_condition_expression("GSI1PK = :m")
-        .expression_attribute_values(":m", aws_sdk_dynamodb::types::AttributeValue::S("USER#manager001".to_owned()));
+    let manager = AttributeValue::S("USER#manager001".to_owned());
+    let by_name = kept.query_index("GSI1").key_condition_expression("GSI1PK = :m");
+    let by_name = by_name.expression_attribute_values(":m", manager);
     let names = ["tech000", "Bob Smith", "Jenny Lopez", "John Lopez", "tech004"].map(|name| json!(name));
     assert_eq!(each(&kept.ask(by_name).await, "Name"), names);
     kept.close().await;
@@ -159,14 +160,12 @@ async fn skills() -> Kept {
     // One item is in both.
     let mut all = items("skills.items.jsonl");
     let second = items("skills.index-sample.jsonl");
-    let is_new = |item: &&_| !all.iter().any(|other| other.get("entity_id") == Item::get(item, "entity_id"));
+    let is_new = |item: &&Item| !all.iter().any(|other| other.get("entity_id") == item.get("entity_id"));
     let further: Vec<Item> = second.iter().filter(is_new).cloned().collect();
     assert_eq!((all.len(), second.len(), further.len()), (11, 10, 9));
     all.extend(further);
     Kept::of("skills", &all).await
 }
-
-use tablekeeper::model::value::Item;
 
 fn expert(skill: Option<&str>, name: &str, level: &str, years: u32) -> Json {
     let mut entry = json!({"Username": name, "ProficiencyLevel": level, "YearsOfExperience": years});
