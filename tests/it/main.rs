@@ -5,6 +5,7 @@ mod embedded;
 mod house;
 mod kept;
 mod lambda;
+mod limits;
 mod lost_answer;
 mod patterns;
 mod report;
