@@ -2,6 +2,7 @@
 
 mod answers;
 mod embedded;
+mod exits;
 mod house;
 mod kept;
 mod lambda;
