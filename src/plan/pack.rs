@@ -108,6 +108,7 @@ struct Sum {
     aggregate: String,
     group: Option<Item>,
     measures: Measures,
+    renamed: bool,
     deltas: Vec<usize>,
 }
 
@@ -174,7 +175,7 @@ impl Draft {
         }
         for (key, mut sum) in self.sums {
             sum.measures.retain(|_, number| !number.is_zero());
-            if !sum.measures.is_empty() {
+            if !sum.measures.is_empty() || sum.renamed {
                 plan.owners.push(Owner::Aggregate(std::mem::take(&mut sum.deltas)));
                 plan.writes.push(sum.into_write(model, standing, key, now));
             }
@@ -190,6 +191,7 @@ impl Sum {
             aggregate: addition.aggregate.clone(),
             group: addition.group.clone(),
             measures: addition.measures.clone(),
+            renamed: addition.renamed,
             deltas: vec![index],
         }
     }
@@ -199,6 +201,7 @@ impl Sum {
             self.group.clone_from(&addition.group);
             self.aggregate.clone_from(&addition.aggregate);
         }
+        self.renamed |= addition.renamed;
         for (measure, number) in &addition.measures {
             // Draft::sums_fit has been asked before a delta joins others.
             let _fits = accumulate(&mut self.measures, measure, number, &addition.key);
@@ -209,12 +212,16 @@ impl Sum {
     fn into_write(self, model: &Model, standing: &Standing, key: TableKey, now: DateTime<Utc>) -> Write {
         let mut add = declared_measures(model, &self.aggregate);
         add.extend(self.measures);
-        let marker = aggregate_marker(&self.aggregate);
+        let mut marker = aggregate_marker(&self.aggregate);
+        let condition = standing.condition(&key, marker.clone());
+        // Who only takes away may know the item by a former name, and leaves it the one that it has.
+        if let Some(found) = standing.marker(&key).filter(|_| self.group.is_none()) {
+            found.clone_into(&mut marker);
+        }
         let mut set = Item::new().with(MARKER, Value::text(&marker)).with("UpdatedAt", Value::text(instant(now)));
         if let Some(group) = self.group {
             set.insert("Group", Value::M(group.0));
         }
-        let condition = standing.condition(&key, marker);
         Write { table: TableRef::Source, key, op: Op::Update { add, set }, condition }
     }
 }

@@ -20,7 +20,8 @@ pub struct Standing(BTreeMap<TableKey, Found>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Found {
-    /// A derived item of ours with this marker, be it of a thing that the model no longer declares: it is taken over.
+    /// A derived item of ours with this marker, be it of a thing that the model no longer declares: it is taken over. An
+    /// aggregate's item stays the same one under whatever name: ledger rows count on its key.
     Ours(String),
     /// An item of the application, or of another thing that the model declares: it is left alone. Nothing can be taken
     /// away there, for nothing of ours is left.
@@ -36,7 +37,11 @@ impl Standing {
                 self.0.remove(&refused.key);
                 return true;
             }
-            Some(Some(marker)) if own_marker(refused) == Some(marker) || !is_declared(model, marker) => {
+            Some(Some(marker))
+                if own_marker(refused) == Some(marker)
+                    || !is_declared(model, marker)
+                    || are_aggregates(refused, marker) =>
+            {
                 Found::Ours(marker.to_owned())
             }
             Some(_) => Found::Taken,
@@ -49,12 +54,17 @@ impl Standing {
         self.0.get(key) == Some(&Found::Taken)
     }
 
+    /// The marker of the derived item that was found at the key.
+    pub fn marker(&self, key: &TableKey) -> Option<&str> {
+        match self.0.get(key) {
+            Some(Found::Ours(marker)) => Some(marker),
+            _ => None,
+        }
+    }
+
     /// The condition on which a derived item at the key may be written or taken away.
     pub fn condition(&self, key: &TableKey, expected: String) -> Condition {
-        let marker = match self.0.get(key) {
-            Some(Found::Ours(marker)) => marker.clone(),
-            _ => expected,
-        };
+        let marker = self.marker(key).map_or(expected, str::to_owned);
         Condition::AbsentOrEquals(MARKER.to_owned(), Value::S(marker))
     }
 }
@@ -67,6 +77,10 @@ fn own_marker(write: &Write) -> Option<&str> {
         (_, Condition::AbsentOrEquals(_, marker)) => marker.as_text(),
         _ => None,
     }
+}
+
+fn are_aggregates(write: &Write, marker: &str) -> bool {
+    matches!(write.op, Op::Update { .. }) && marker.starts_with("aggregate/")
 }
 
 fn is_declared(model: &Model, marker: &str) -> bool {
@@ -108,7 +122,18 @@ mod tests {
         let former = Condition::AbsentOrEquals(MARKER.to_owned(), Value::text("aggregate/former"));
         assert_eq!(writes[1].condition, former);
 
-        assert!(standing.learn(&model, &aggregate, Some(&marked("aggregate/by_user"))), "another declared one's item");
+        assert!(standing.learn(&model, &aggregate, Some(&marked("aggregate/by_user"))), "renamed to another's name");
+        let renamed = Condition::AbsentOrEquals(MARKER.to_owned(), Value::text("aggregate/by_user"));
+        let written = |delta: &Delta, standing: &Standing| {
+            let write = plan(delta, standing).into_iter().find(|write| write.key == aggregate.key).unwrap();
+            let Op::Update { set, .. } = write.op else { panic!("{write:?}") };
+            assert_eq!(write.condition, renamed);
+            set.text(MARKER).unwrap().to_owned()
+        };
+        assert_eq!(written(&gone, &standing), "aggregate/by_user", "who only takes away leaves the name");
+        assert_eq!(written(&put, &standing), "aggregate/by_project", "who belongs there writes it");
+
+        assert!(standing.learn(&model, &aggregate, Some(&marked("listing/jobs_by_hours"))), "another declared one's");
         assert_eq!(plan(&gone, &standing).len(), 1, "nothing of ours is left to subtract from");
         assert_eq!(plan(&put, &standing).len(), 3, "to be refused by the database");
 
