@@ -49,7 +49,11 @@ pub async fn open(args: &TableArgs, model: Model) -> Result<Tables, Stop> {
     if let Some(dir) = &args.data_dir {
         return embedded(Some(dir), model, false).await;
     }
-    let options = ConnectionOptions { endpoint: args.endpoint.clone(), ..ConnectionOptions::default() };
+    let options = ConnectionOptions {
+        endpoint: args.endpoint.clone(),
+        local: args.endpoint.as_deref().is_some_and(is_loopback) && !has_credentials(),
+        ..ConnectionOptions::default()
+    };
     let connection = Connection::open(options).await.map_err(usage)?;
     tables(model, connection, None).await
 }
@@ -79,6 +83,19 @@ async fn tables(model: Model, connection: Connection, embedded: Option<Embedded>
     Ok(Tables { model: Arc::new(model), connection, store, clock: SystemClock::new(), embedded })
 }
 
+/// True for an endpoint on this machine, such as the one that `demo --hold` prints.
+fn is_loopback(endpoint: &str) -> bool {
+    let host = endpoint.split_once("://").map_or(endpoint, |(_, rest)| rest);
+    ["127.0.0.1", "localhost", "[::1]"].iter().any(|name| {
+        host.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(':') || rest.starts_with('/'))
+    })
+}
+
+/// True if the environment names credentials. A database on this machine takes any, so none need to be looked for.
+fn has_credentials() -> bool {
+    ["AWS_ACCESS_KEY_ID", "AWS_PROFILE"].iter().any(|name| std::env::var_os(name).is_some())
+}
+
 /// Scans the user's table and calls `each` for every source item.
 pub async fn for_each_source_item(tables: &Tables, mut each: impl FnMut(Item)) -> Result<(), Stop> {
     let bar = spinner("items read");
@@ -101,5 +118,22 @@ pub fn spinner(what: &'static str) -> ProgressBar {
     match style {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_is_loopback() {
+        for endpoint in ["http://127.0.0.1:8000", "http://localhost", "http://[::1]:1/", "localhost:4566"] {
+            assert!(is_loopback(endpoint), "{endpoint}");
+        }
+        for endpoint in
+            ["http://localhost.example.com", "http://127.0.0.10:1", "https://dynamodb.eu-west-1.amazonaws.com"]
+        {
+            assert!(!is_loopback(endpoint), "{endpoint}");
+        }
     }
 }

@@ -120,7 +120,10 @@ fn copied(item: &Item) -> Item {
 }
 
 /// One row an aggregate item: its key and its measures that are not zero.
-pub fn print_aggregates(aggregates: &[AggregateTotals]) {
+fn print_aggregates(aggregates: &[AggregateTotals]) {
+    if aggregates.is_empty() {
+        return line("  none");
+    }
     let mut grid = Grid::new(&["Aggregate", "Key", "Total", "Measures"]).right(&[2]);
     for totals in aggregates {
         let measures: Vec<String> = totals
@@ -141,6 +144,9 @@ pub fn print_aggregates(aggregates: &[AggregateTotals]) {
 }
 
 fn print_entries(entries: Vec<Entry<'_>>) {
+    if entries.is_empty() {
+        return line("  none");
+    }
     let mut grid = Grid::new(&["Listing", "Key"]);
     for entry in entries.iter().take(100) {
         grid.row([entry.name.to_owned(), entry.key.to_string()]);
@@ -152,6 +158,9 @@ fn print_entries(entries: Vec<Entry<'_>>) {
 }
 
 fn print_expiries(entries: Vec<Entry<'_>>) {
+    if entries.is_empty() {
+        return line("  none");
+    }
     let mut grid = Grid::new(&["Expiry", "Subject", "Date", "Owner"]);
     for entry in &entries {
         let text = |name: &str| entry.item.text(name).unwrap_or("-").to_owned();
