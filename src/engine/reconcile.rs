@@ -23,7 +23,7 @@ use super::scan::{self, get};
 use super::shards::Gap;
 use super::worker::{Repair, Repaired};
 use crate::model::key::TableKey;
-use crate::model::value::Item;
+use crate::model::value::{Item, MARKER, Value};
 use crate::plan::ledger::{LedgerFault, LedgerRow};
 use crate::plan::write::TableRef;
 
@@ -56,6 +56,12 @@ pub enum ReconcileError {
     /// All other items are reconciled.
     #[error("{rows} ledger rows cannot be read, so their items are not reconciled; the first: {first}")]
     Ledger { rows: usize, first: LedgerFault },
+    /// Nothing has been written.
+    #[error(
+        "`{key}` counts items already, but the state table has no ledger: they would be counted twice; restore the state \
+         table, or delete all items with the attribute `{MARKER}` from the table first"
+    )]
+    NoLedger { key: TableKey },
 }
 
 /// Reconciles every item and every ledger row; `progress` hears how many of both have been looked at.
@@ -64,6 +70,7 @@ pub async fn reconcile<S: Store, C: Clock>(
     progress: impl FnMut(&ReconcileReport) + Send,
 ) -> Result<ReconcileReport, ReconcileError> {
     let mut run = Run { engine, progress, report: ReconcileReport::default(), faults: Vec::new() };
+    run.refuse_to_count_twice().await?;
     run.items().await?;
     run.ledger_rows().await?;
     match run.faults.first() {
@@ -84,6 +91,34 @@ struct Run<'e, S, C, P> {
 }
 
 impl<S: Store, C: Clock, P: FnMut(&ReconcileReport) + Send> Run<'_, S, C, P> {
+    /// A table that was restored from a backup has its aggregates, and a new state table knows nothing of them.
+    async fn refuse_to_count_twice(&self) -> Result<(), ReconcileError> {
+        let engine = self.engine;
+        let names = engine.model.table.key_names();
+        if self.has_ledger().await? {
+            return Ok(());
+        }
+        let mut pages = scan::Pages::new(TableRef::Source, (0, 1));
+        while let Some(items) = pages.next(&engine.store, &engine.clock).await? {
+            let counting = items.iter().filter(|item| counts(item)).find_map(|item| TableKey::of(item, &names));
+            // Asked again, because a worker may have begun meanwhile.
+            if let Some(key) = counting {
+                return if self.has_ledger().await? { Ok(()) } else { Err(ReconcileError::NoLedger { key }) };
+            }
+        }
+        Ok(())
+    }
+
+    async fn has_ledger(&self) -> Result<bool, StoreError> {
+        let mut pages = scan::Pages::new(TableRef::State, (0, 1));
+        while let Some(items) = pages.next(&self.engine.store, &self.engine.clock).await? {
+            if items.iter().any(LedgerRow::is_ledger) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     async fn items(&mut self) -> Result<(), ReconcileError> {
         let engine = self.engine;
         let names = engine.model.table.key_names();
@@ -163,6 +198,12 @@ impl<S: Store, C: Clock, P: FnMut(&ReconcileReport) + Send> Run<'_, S, C, P> {
             self.faults.push(fault);
         }
     }
+}
+
+/// An aggregate that is not at zero.
+fn counts(item: &Item) -> bool {
+    item.text(MARKER).is_some_and(|marker| marker.starts_with("aggregate/"))
+        && item.0.values().filter_map(Value::as_number).any(|number| !number.is_zero())
 }
 
 /// Nothing is left of the item, so there is nothing to look for.

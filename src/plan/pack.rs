@@ -119,7 +119,7 @@ impl Draft {
             self.begin(model, standing, delta);
             return None;
         }
-        let rows = row_writes(&delta, standing);
+        let rows = row_writes(model, &delta, standing);
         let fresh = delta.adds.iter().filter(|addition| !self.sums.contains_key(&addition.key));
         let actions = self.actions + rows.len() + fresh.count();
         let size = self.size + delta_size(model, &delta, &rows);
@@ -149,7 +149,7 @@ impl Draft {
     /// Takes the delta in without asking.
     fn begin(&mut self, model: &Model, standing: &Standing, delta: Delta) {
         let index = self.deltas.len();
-        let rows = row_writes(&delta, standing);
+        let rows = row_writes(model, &delta, standing);
         self.size += delta_size(model, &delta, &rows);
         self.actions += rows.len();
         self.rows.extend(rows.into_iter().map(|write| (write.table, write.key)));
@@ -168,7 +168,7 @@ impl Draft {
     fn finish(self, model: &Model, standing: &Standing, now: DateTime<Utc>) -> TxPlan {
         let mut plan = TxPlan { deltas: Vec::new(), writes: Vec::new(), owners: Vec::new() };
         for (index, delta) in self.deltas.iter().enumerate() {
-            for (place, write) in row_writes(delta, standing).into_iter().enumerate() {
+            for (place, write) in row_writes(model, delta, standing).into_iter().enumerate() {
                 plan.writes.push(write);
                 plan.owners.push(if place == 0 { Owner::Ledger(index) } else { Owner::Row(index) });
             }
@@ -248,18 +248,19 @@ fn is_void(addition: &Addition, standing: &Standing) -> bool {
 }
 
 /// All writes of a delta but its additions; the ledger row's is the first.
-fn row_writes(delta: &Delta, standing: &Standing) -> Vec<Write> {
+fn row_writes(model: &Model, delta: &Delta, standing: &Standing) -> Vec<Write> {
+    let source = || Value::M(delta.source().to_item(&model.table.key_names()).0);
     let puts = delta.puts.iter().map(|put| Write {
         table: TableRef::Source,
         key: put.key.clone(),
         op: Op::Put(put.item.clone()),
-        condition: standing.condition(&put.key, put.marker.clone()),
+        condition: standing.row_condition(&put.key, put.marker.clone(), source()),
     });
     let deletes = delta.deletes.iter().filter(|delete| !standing.is_taken(&delete.key)).map(|delete| Write {
         table: TableRef::Source,
         key: delete.key.clone(),
         op: Op::Delete,
-        condition: standing.condition(&delete.key, delete.marker.clone()),
+        condition: standing.row_condition(&delete.key, delete.marker.clone(), source()),
     });
     std::iter::once(delta.ledger_write()).chain(puts).chain(deletes).chain(delta.extra.iter().cloned()).collect()
 }

@@ -11,7 +11,6 @@ use crate::engine::tests::{World, assert_settled, job, job_key, run_audited};
 use crate::engine::verify::verify;
 use crate::model::spec::Model;
 use crate::model::template::Template;
-use crate::model::value::{MARKER, Value};
 use crate::plan::ledger::REVISION;
 use crate::plan::testing::model;
 
@@ -62,6 +61,26 @@ fn the_first_start_on_a_table_with_items() {
     assert!(table.items().eq(after.items()));
     let again = reconciled(&world);
     assert_eq!((again.reconciled, again.transactions), (0, 0));
+}
+
+#[test]
+fn what_is_counted_already_is_not_counted_twice_for_want_of_a_ledger() {
+    let mut world = World::new();
+    put_all(&world, 0..9);
+    world.settle();
+    let whole = world.store.table(TableRef::State);
+    let rows: Vec<_> = whole.items().filter(|(_, row)| LedgerRow::is_ledger(row)).collect();
+    rows.iter().for_each(|(key, _)| world.store.set_state(key, None));
+    let commits = world.store.counters().commits;
+    let error = block_on(reconcile(&world.engine, |_| {})).unwrap_err();
+    assert!(matches!(error, ReconcileError::NoLedger { .. }) && error.to_string().contains("counted twice"), "{error}");
+    assert_eq!(world.store.counters().commits, commits);
+    // As the message says: without the derived items it starts anew.
+    for (key, _) in world.store.table(TableRef::Source).items().filter(|(_, item)| item.is_ours()) {
+        world.store.delete(key);
+    }
+    assert_eq!(reconciled(&world).reconciled, 9);
+    check_exact(&world);
 }
 
 #[test]
@@ -327,7 +346,9 @@ fn tables_without_a_sort_key_and_with_numbers_for_keys_are_reconciled() {
     numbered.table.partition_key.kind = crate::model::value::Kind::N;
     numbered.table.sort_key = None;
     numbered.entities[0].sort = None;
-    (numbered.aggregates.clear(), numbered.listings.clear(), numbered.expiries.clear());
+    numbered.aggregates.clear();
+    numbered.listings.clear();
+    numbered.expiries.clear();
     let world = World::with(numbered);
     for n in ["1", "1.5", "-2e20"] {
         world.store.put(Item::new().with("PK", Value::N(n.parse().unwrap()))).unwrap();
