@@ -152,8 +152,8 @@ fn assert_no_repair(caught_up: &Ended, when: &str) {
 
 /// Lets the worker apply up to so many batches, on a busy machine as on an idle one, and a little more.
 async fn some_batches(worker: &Program, random: &mut Random, batches: usize) {
-    worker.says("batch applied", random.below(batches + 1), Duration::from_secs(5)).await;
-    pause(random, 60).await;
+    worker.says("batch applied", random.below(batches + 1), Duration::from_secs(1)).await;
+    pause(random, 50).await;
 }
 
 async fn pause(random: &mut Random, milliseconds: usize) {
@@ -206,7 +206,7 @@ async fn a_worker_killed_at_any_moment_loses_nothing() {
                 4 => pause(&mut random, 150).await,
                 _ => {
                     tally.starts.push(worker.at_work().await);
-                    some_batches(&worker, &mut random, 4).await;
+                    some_batches(&worker, &mut random, 3).await;
                 }
             }
             let killed = worker.kill().await;
@@ -232,11 +232,11 @@ async fn two_workers_on_one_table_are_killed() {
         let killed = world.under_load(1000 + round, async {
             let (one, two) = (Program::start(&world.worker(&[])), Program::start(&world.worker(&[])));
             tally.starts.extend([one.at_work().await, two.at_work().await]);
-            some_batches(&one, &mut random, 4).await;
+            some_batches(&one, &mut random, 3).await;
             let one = one.kill().await;
             // The other goes on alone, and sometimes another one comes in its place before it is killed as well.
             let third = random.one_in(2).then(|| Program::start(&world.worker(&[])));
-            some_batches(&two, &mut random, 6).await;
+            some_batches(&two, &mut random, 4).await;
             let two = two.kill().await;
             let mut killed = vec![one, two];
             if let Some(third) = third {
@@ -286,7 +286,7 @@ async fn a_worker_that_is_told_to_stop_ends_in_order() {
             let worker = Program::start(&world.worker(&[]));
             worker.at_work().await;
             worker.says("batch applied", 1, Duration::from_secs(30)).await;
-            some_batches(&worker, &mut random, 4).await;
+            some_batches(&worker, &mut random, 3).await;
             worker.terminate();
             worker.end().await
         });
