@@ -88,7 +88,7 @@ pub async fn reconcile(args: &TableArgs, format: OutputFormat) -> Outcome {
             report.quarantined,
         )),
     }
-    Ok(Exit::Fine)
+    Ok(if report.quarantined == 0 { Exit::Fine } else { Exit::Findings })
 }
 
 /// Reconciles with a progress bar, and closes the stream's gap if one is open.
