@@ -1,10 +1,15 @@
 //! The one integration-test binary: each further one would link everything again.
 
+mod answers;
 mod embedded;
+mod exits;
 mod house;
+mod kept;
 mod kill;
 mod lambda;
+mod limits;
 mod lost_answer;
+mod patterns;
 mod program;
 mod random;
 mod redelivery;
