@@ -95,7 +95,7 @@ pub async fn reconcile(args: &TableArgs, format: OutputFormat) -> Outcome {
 async fn with_progress(tables: &Tables) -> Result<ReconcileReport, Stop> {
     let table = tables.connection.describe_table(&tables.model.table.name).await?;
     let gap = match &table.stream_arn {
-        Some(arn) => checkpoint::open_gap(&tables.store, arn).await?.map(|gap| (arn, gap)),
+        Some(arn) => checkpoint::open_gap(&tables.store, &tables.clock, arn).await?.map(|gap| (arn, gap)),
         None => None,
     };
     let bar = spinner("items and ledger rows");

@@ -6,6 +6,7 @@ pub mod derived;
 pub mod key;
 pub mod load;
 pub mod position;
+pub(crate) mod reader;
 pub mod shipped;
 pub mod spec;
 pub mod template;

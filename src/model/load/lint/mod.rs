@@ -15,10 +15,9 @@ mod templates;
 use std::ops::Range;
 
 use self::templates::key_variables;
-use super::reader::Sink;
-use super::rules::{self, FaultRule};
-use super::suggest;
+use super::rules;
 use crate::model::decimal::Decimal;
+use crate::model::reader::{FaultRule, Sink, suggest};
 use crate::model::spec::{Attribute, Condition, Entity, Model};
 use crate::model::value::Kind;
 
