@@ -13,13 +13,14 @@
 
 use std::sync::Arc;
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Utc};
 
 use super::patience::Patience;
 use super::ports::{CancelReason, Clock, SortRange, Store, StoreError, TransactError};
 use super::scan::{Pages, get_one};
 use crate::model::change::SequenceNumber;
 use crate::model::key::TableKey;
+use crate::model::time::{instant, timestamp};
 use crate::model::value::{Item, Value};
 use crate::plan::state;
 use crate::plan::write::{ACTIONS_MAX, Condition, Op, TableRef, Write};
@@ -238,15 +239,6 @@ fn state_item(key: &TableKey) -> Item {
 
 fn put(key: TableKey, item: Item) -> Write {
     Write { table: TableRef::State, key, op: Op::Put(item), condition: Condition::Always }
-}
-
-/// RFC 3339 in UTC with milliseconds: sorts as text.
-pub(crate) fn timestamp(at: DateTime<Utc>) -> String {
-    at.to_rfc3339_opts(SecondsFormat::Millis, true)
-}
-
-fn instant(text: &str) -> Option<DateTime<Utc>> {
-    DateTime::parse_from_rfc3339(text).ok().map(|at| at.to_utc())
 }
 
 #[cfg(test)]

@@ -6,11 +6,12 @@
 
 use chrono::{DateTime, Utc};
 
-use super::checkpoint::{timestamp, write_state};
+use super::checkpoint::write_state;
 use super::patience::Patience;
 use super::ports::{Clock, Notification, Sink, SortRange, Store, StoreError, TransactError};
 use super::scan::Pages;
 use crate::model::decimal::Decimal;
+use crate::model::time::{instant, timestamp};
 use crate::model::value::{Item, Value};
 use crate::plan::state;
 use crate::plan::write::{Condition, Op, TableRef, Write};
@@ -63,7 +64,7 @@ pub fn decode(item: &Item) -> Option<Notification> {
         state: text("State")?,
         threshold_days: item.number("ThresholdDays")?.to_plain().parse().ok()?,
         date: text("Date")?,
-        due: DateTime::parse_from_rfc3339(item.text("Due")?).ok()?.to_utc(),
+        due: instant(item.text("Due")?)?,
         message: text("Message")?,
     })
 }

@@ -1,6 +1,6 @@
 //! The faults that a report definition can have: one constant a rule, one array of all.
 //!
-//! Codes are stable and never used again for something else; they are listed in `reports/README.md`.
+//! They are listed in `reports/README.md`, and `explain` prints them.
 
 use crate::model::reader::{Grammar, fault_rules};
 

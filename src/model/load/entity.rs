@@ -179,17 +179,7 @@ fn read_attributes(sink: &mut Sink, fields: &mut Fields<'_>) -> Vec<Attribute> {
 /// `attribute.Name = "S"` or `attribute.Name = { type = "S", ... }`.
 fn read_attribute(sink: &mut Sink, name: String, field: &Field<'_>) -> Attribute {
     check_attribute_name(sink, &name, field.key.clone());
-    let mut attribute = Attribute {
-        name,
-        aliases: Vec::new(),
-        kind: Kind::S,
-        required: false,
-        one_of: Vec::new(),
-        format: None,
-        none: Vec::new(),
-        min: None,
-        max: None,
-    };
+    let mut attribute = Attribute::new(name, Kind::S);
     if !field.is_table() {
         attribute.kind = read_kind(sink, field);
         return attribute;

@@ -1,7 +1,7 @@
 //! The faults that a model file can have: one constant a rule, one array of all.
 //!
-//! Codes are stable and never used again for something else. Reports, `explain` and editors read [`RULES`]; the reader
-//! and the lints name the constants, so that a fault without documentation cannot be written.
+//! `explain` prints them from [`RULES`]; the reader and the lints name the constants, so that a fault without documentation cannot
+//! be written.
 
 use crate::model::reader::{Grammar, fault_rules};
 

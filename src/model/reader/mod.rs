@@ -14,10 +14,11 @@ use std::ops::{Range, RangeInclusive};
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
+pub use self::rules::Grammar;
 pub(crate) use self::rules::fault_rules;
-pub use self::rules::{FaultRule, Grammar};
 use super::decimal::Decimal;
 use super::position::{Fault, Position};
+use super::rule::Rule;
 
 /// The keys that lead to a part of the file.
 pub type Path = Vec<String>;
@@ -78,7 +79,7 @@ impl<'s> Sink<'s> {
         syntax.is_empty().then_some(root)
     }
 
-    pub fn fault(&mut self, rule: &FaultRule, span: Range<usize>, message: String, remedy: impl Into<String>) {
+    pub fn fault(&mut self, rule: &Rule, span: Range<usize>, message: String, remedy: impl Into<String>) {
         self.faults.push(Fault {
             code: rule.code,
             severity: rule.severity,
