@@ -213,7 +213,9 @@ mod tests {
             log.progress(Progress::BatchFailed { shard: &key, attempt: 1, error: &failure });
             log.progress(Progress::RepairFailed("r"));
             log.progress(Progress::CheckpointFailed("c"));
-            [Progress::GapClosed, Progress::RepairPostponed, Progress::Stopping].map(|progress| log.progress(progress));
+            for progress in [Progress::GapClosed, Progress::RepairPostponed, Progress::Stopping] {
+                log.progress(progress);
+            }
             log.progress(Progress::Turn { owned: 1, reached: None });
         });
         lines.0.lock().unwrap().clone()

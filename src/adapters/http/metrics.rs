@@ -161,7 +161,9 @@ impl Metrics {
             ("quarantined", report.quarantined),
             ("malformed", report.malformed),
         ];
-        outcomes.map(|(outcome, count)| self.add(&telemetry::RECORDS, &[outcome], count));
+        for (outcome, count) in outcomes {
+            self.add(&telemetry::RECORDS, &[outcome], count);
+        }
     }
 
     fn work(&self, report: &BatchReport) {
