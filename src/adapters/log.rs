@@ -73,8 +73,8 @@ impl Log {
         let (shard, cause) = (gap.shard.as_ref().map(|key| &*key.shard), gap.cause.name());
         match gap.cause {
             _ if gap.is_loss() => error!(shard, cause, "gap, records may be lost: {gap}"),
-            GapCause::FirstStart => info!(cause, "first start: {gap}"),
-            _ => warn!(shard, cause, "the table is to be reconciled: {gap}"),
+            GapCause::FirstStart => info!(cause, "first start, a gap until the table is reconciled: {gap}"),
+            _ => warn!(shard, cause, "gap until the table is reconciled: {gap}"),
         }
     }
 

@@ -1,6 +1,8 @@
 //! `worker`: reads the stream and applies it until told to stop.
 
 use std::future::Future;
+use std::io::IsTerminal as _;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +12,7 @@ use tablekeeper::adapters::dynamodb::{Call, Connection, DynamoStream};
 use tablekeeper::adapters::http::{self, Consumption, Listening, Telemetry};
 use tablekeeper::adapters::log::Log;
 use tablekeeper::engine::batch::{ApplyError, BatchReport};
+use tablekeeper::engine::ports::StreamError;
 use tablekeeper::engine::shards::ShardSettings;
 use tablekeeper::engine::telemetry::explain;
 use tablekeeper::engine::worker::{Observer, OnGap, Worker, WorkerError, WorkerReport, WorkerSettings};
@@ -32,13 +35,17 @@ struct WorkerOut {
 
 pub async fn run(args: &WorkerArgs, format: OutputFormat) -> Outcome {
     start_log(args.log_json);
+    let mut stop = pin!(stop_signal());
     let model = model_for_table(&args.table)?;
     // Before anything else is begun: a port that is taken is a fault of the command line.
     let listening = match args.listen {
         Some(address) => Some(http::listen(address).await.map_err(usage)?),
         None => None,
     };
-    let tables = connect::open(&args.table, model).await?;
+    let tables = tokio::select! {
+        tables = connect::open(&args.table, model) => tables?,
+        () = stop.as_mut() => return Ok(Exit::Fine),
+    };
     let shards = ShardSettings {
         poll_min: Duration::from_millis(args.poll_ms.min(1000)),
         poll_max: Duration::from_millis(args.poll_ms),
@@ -56,7 +63,7 @@ pub async fn run(args: &WorkerArgs, format: OutputFormat) -> Outcome {
         until_idle: args.until_idle,
         ..WorkerSettings::new(tables.model.hash.clone())
     };
-    let result = observed(&tables, &settings, Log { keys: args.log_keys }, listening).await;
+    let result = observed(&tables, &settings, Log { keys: args.log_keys }, listening, stop).await;
     tables.close().await;
     let report = result?;
     match format {
@@ -82,13 +89,14 @@ async fn observed(
     settings: &WorkerSettings,
     log: Log,
     listening: Option<Listening>,
+    stop: impl Future<Output = ()> + Send,
 ) -> Result<WorkerReport, Stop> {
     let Some(listening) = listening else {
-        return read(tables, settings, &log, log.keys, stop_signal()).await;
+        return read(tables, settings, &log, log.keys, stop).await;
     };
     let telemetry = Arc::new(Telemetry::new(tables.clock.clone())?);
     let server = Server::start(listening, Arc::clone(&telemetry), tables);
-    let result = read(tables, settings, &(&*telemetry, log), log.keys, stop_signal()).await;
+    let result = read(tables, settings, &(&*telemetry, log), log.keys, stop).await;
     server.end().await;
     result
 }
@@ -137,7 +145,11 @@ pub async fn read(
     stop: impl Future<Output = ()> + Send,
 ) -> Result<WorkerReport, Stop> {
     let engine = tables.engine();
-    let stream = DynamoStream::of_table(&tables.connection, &tables.model.table.name).await?;
+    let table = &tables.model.table.name;
+    let stream = DynamoStream::of_table(&tables.connection, table).await.map_err(|error| match error {
+        StreamError::NoStream => usage(anyhow::Error::new(error).context(format!("cannot read changes of `{table}`"))),
+        error => error.into(),
+    })?;
     let worker = Worker {
         sink: &engine,
         store: &tables.store,
@@ -152,26 +164,29 @@ pub async fn read(
     Ok(worker.run(stop).await.map_err(explained)?)
 }
 
-/// Completes at the first SIGINT or SIGTERM.
-pub async fn stop_signal() {
+/// Completes at the first SIGINT or SIGTERM from this call on, also at one that comes before it is waited for.
+pub fn stop_signal() -> impl Future<Output = ()> + Send {
     #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+    let terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).ok();
+    async move {
+        #[cfg(unix)]
+        if let Some(mut terminate) = terminate {
             tokio::select! {
                 _ = tokio::signal::ctrl_c() => {}
                 _ = terminate.recv() => {}
             }
             return;
         }
+        let _ = tokio::signal::ctrl_c().await;
     }
-    let _ = tokio::signal::ctrl_c().await;
 }
 
 /// Logs go to standard error; `RUST_LOG` chooses what.
 fn start_log(as_json: bool) {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("tablekeeper=info,warn"));
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // Colours are for eyes: a file or a journal would keep their escape sequences.
+    let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colours);
     let _ = if as_json { log.json().try_init() } else { log.try_init() };
 }

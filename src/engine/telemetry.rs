@@ -19,7 +19,9 @@ pub mod health;
 use std::error::Error;
 use std::time::Duration;
 
-use super::batch::ApplyError;
+use super::commit::CommitError;
+use super::reconcile::ReconcileError;
+use crate::model::key::TableKey;
 
 /// How a metric's value moves, in the words of Prometheus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -253,7 +255,7 @@ pub fn explain(error: &(dyn Error + 'static), keys: bool) -> String {
     let (mut parts, mut next) = (Vec::<String>::new(), Some(error));
     let mut named = None;
     while let Some(error) = next {
-        named = named.or_else(|| error.downcast_ref::<ApplyError>()?.source.key());
+        named = named.or_else(|| key_in(error));
         let text = error.to_string();
         // Some errors end with what their source says.
         if !parts.last().is_some_and(|said| said.ends_with(&text)) {
@@ -266,6 +268,14 @@ pub fn explain(error: &(dyn Error + 'static), keys: bool) -> String {
         Some(key) => text.replace(&key.to_string(), &format!("item {}", key.digest())),
         None => text,
     }
+}
+
+/// The item that an error's own message names.
+fn key_in<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e TableKey> {
+    if let Some(ReconcileError::NoLedger { key }) = error.downcast_ref() {
+        return Some(key);
+    }
+    error.downcast_ref::<CommitError>()?.key()
 }
 
 #[cfg(test)]
