@@ -39,9 +39,7 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// Why there is no server.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "cannot listen on `{address}`: {source}; give another address and port, or end what listens there (port 0: any that is free)"
-)]
+#[error("cannot listen on {address}; give another address or port (0: any that is free), or end what listens there")]
 pub struct ListenError {
     pub address: SocketAddr,
     #[source]

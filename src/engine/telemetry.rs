@@ -215,28 +215,38 @@ pub const BATCH_BUCKETS: [f64; 9] = [1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0
 pub const CENSUS_AGE_MAX: Duration = Duration::from_secs(5);
 
 /// Fields of log lines, besides time, level, target and `message`.
-pub const LOG_FIELDS: [(&str, &str); 22] = [
+pub const LOG_FIELDS: [(&str, &str); 32] = [
     ("address", "where health and metrics are served"),
     ("already_applied", "items whose record, or something later, had been applied before"),
     ("applied", "items whose record was applied"),
     ("arn", "the stream's ARN"),
     ("attempt", "attempts of this batch so far"),
+    ("attribute", "name of a table's attribute"),
+    ("can_retry", "whether the same batch may succeed later"),
     ("cause", "why there is a gap, as in `tablekeeper_gaps_total`"),
     ("code", "code of the finding that says why a record or item was given up"),
     ("error", "an error and its causes in one line"),
     ("failures", "failures of this request in a row"),
+    ("hash", "hash of the model"),
     ("item", "digest of a source item's key: `LEDGER#<digest>` is its row in the state table"),
     ("key", "a source item's key; only with `--log-keys`"),
+    ("malformed", "records that name no item or have no sequence number; they are in quarantine"),
+    ("model", "name of the model"),
     ("more", "further records or items like the ones before that are not listed one by one"),
-    ("quarantined", "items and records given up with a finding"),
+    ("ours", "records of derived items"),
+    ("position", "position in the batch of the first record that is not durable"),
+    ("quarantined", "items given up with a finding"),
     ("reconciled", "items that were read and put right because the ledger said something else"),
     ("records", "records of a batch"),
     ("resumed", "shards with a stored position"),
-    ("sequence", "sequence number of a record that names no item"),
+    ("retries", "requests of a batch that were sent again after a pause"),
+    ("sequence", "a record's sequence number, where no item can be named"),
     ("shard", "the shard's id"),
     ("shards", "shards of the stream"),
     ("skipped", "records that change nothing that is derived"),
     ("start", "where reading a shard begins"),
+    ("superseded", "records that a later one of the same item in the batch made void"),
+    ("table", "name of a table"),
     ("transactions", "transactions of a batch"),
 ];
 
