@@ -151,7 +151,7 @@ impl World {
 }
 
 fn assert_no_repair(caught_up: &Ended, when: &str) {
-    assert!(!caught_up.says("gap") && !caught_up.says("reconcil"), "{when}: {:?}", caught_up.log);
+    assert!(!caught_up.says("gap") && !caught_up.says("reconciling"), "{when}: {:?}", caught_up.log);
 }
 
 /// Lets the worker apply up to so many batches, on a busy machine as on an idle one, and a little more.

@@ -10,7 +10,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use futures::future::{BoxFuture, Either, select};
 use futures::stream::{FuturesUnordered, Stream};
 
-use super::{BatchSink, Observer, OnGap, Progress, Repair, Repaired, Worker, WorkerError, WorkerReport};
+use super::{BatchSink, Observer, OnGap, Progress, Repair, Repaired, TURN_MAX, Worker, WorkerError, WorkerReport};
 use crate::engine::batch::OldImages;
 use crate::engine::checkpoint::{self, Checkpoint, History, OpenGap, StreamRow, forget, write_state};
 use crate::engine::patience::backoff;
@@ -97,6 +97,8 @@ where
     };
     let mut stopping = false;
     loop {
+        let (owned, reached) = run.table.standing();
+        run.tell(Progress::Turn { owned, reached });
         if !stopping {
             run.begin();
         }
@@ -105,8 +107,8 @@ where
         }
         let pause = match stopping {
             // Only the batch under way is waited for; it wakes by itself.
-            true => Duration::from_secs(60),
-            false => (run.wake_at() - worker.clock.now()).to_std().unwrap_or_default(),
+            true => TURN_MAX,
+            false => (run.wake_at() - worker.clock.now()).to_std().unwrap_or_default().min(TURN_MAX),
         };
         match run.wait(stop.as_mut(), stopping, pause).await {
             Wake::Stop => {
@@ -281,6 +283,7 @@ where
             Err(error) => return self.event(Event::Page(ticket, Err(error))).await,
         };
         self.report.reads += 1;
+        self.tell(Progress::Read { records: page.records.len() });
         let seen = PageSeen {
             records: page.records.len(),
             last: page.records.iter().rev().find_map(sequence),
@@ -326,6 +329,9 @@ where
     }
 
     async fn event(&mut self, event: Event) -> Outcome<(), B> {
+        if let Event::Described(description) = &event {
+            self.tell(Progress::Listed { shards: description.shards.len() });
+        }
         let notices = self.table.on(event, self.worker.clock.now(), self.worker.clock.jitter());
         self.notices(notices).await
     }
