@@ -53,30 +53,25 @@ pub async fn run() -> Vec<Figure> {
         orders.iter().enumerate().map(|(number, (new, _))| record(&model, number, None, new)).collect();
     engine.apply(&inserts, OldImages::Trusted).await.expect("the inserts can be applied");
 
-    let changes: Vec<RawRecord> = orders
-        .iter()
-        .enumerate()
-        .map(|(number, (old, new))| record(&model, 10_000 + number, Some(old), new))
-        .collect();
+    let changes: Vec<RawRecord> =
+        orders.iter().enumerate().map(|(number, (old, new))| record(&model, 10_000 + number, Some(old), new)).collect();
     let start = connection.usage().snapshot();
     let clock = stopwatch();
     let report = engine.apply(&changes, OldImages::Trusted).await.expect("the changes can be applied");
     let ours = clock.elapsed();
     let spent = connection.usage().snapshot().since(&start);
-    let mut figures = vec![
-        Figure::new(
-            "1,000 changes, Tablekeeper",
-            format!(
-                "{} requests, {} write units, {} read units, {} ({} transactions, {} actions)",
-                spent.table_calls(),
-                spent.write_half_units as f64 / 2.0,
-                spent.read_half_units as f64 / 2.0,
-                milliseconds(ours),
-                report.transactions,
-                report.actions,
-            ),
+    let mut figures = vec![Figure::new(
+        "1,000 changes, Tablekeeper",
+        format!(
+            "{} requests, {} write units, {} read units, {} ({} transactions, {} actions)",
+            spent.table_calls(),
+            spent.write_half_units as f64 / 2.0,
+            spent.read_half_units as f64 / 2.0,
+            milliseconds(ours),
+            report.transactions,
+            report.actions,
         ),
-    ];
+    )];
     figures.extend(naive(&connection, &model, &orders, ours).await);
     figures.push(end_to_end(&connection, &store, &model, &orders).await);
     embedded.shutdown().await;
@@ -87,7 +82,8 @@ async fn naive(connection: &Connection, model: &Model, orders: &[(Item, Item)], 
     let (client, table) = (connection.client(), &model.table.name);
     let figure = |what: &str, spent: Spent, time: Duration| {
         let times = time.as_secs_f64() / ours.as_secs_f64();
-        let text = format!("{} requests, {} write units, {}: {times:.1} x", spent.requests, spent.units, milliseconds(time));
+        let text =
+            format!("{} requests, {} write units, {}: {times:.1} x", spent.requests, spent.units, milliseconds(time));
         Figure::new(format!("1,000 changes, {what}"), text)
     };
     let clock = stopwatch();
@@ -100,17 +96,19 @@ async fn naive(connection: &Connection, model: &Model, orders: &[(Item, Item)], 
 }
 
 /// The changed orders are written to the table, and a worker reads its stream to the tip.
-async fn end_to_end(connection: &Connection, store: &DynamoStore, model: &Arc<Model>, orders: &[(Item, Item)]) -> Figure {
+async fn end_to_end(
+    connection: &Connection,
+    store: &DynamoStore,
+    model: &Arc<Model>,
+    orders: &[(Item, Item)],
+) -> Figure {
     let after: Vec<Item> = orders.iter().map(|(_, after)| after.clone()).collect();
     let clock = stopwatch();
     connection.put_items(&model.table.name, &after).await.expect("items can be put");
     let engine = Engine::new(Arc::clone(model), store.clone(), SystemClock::new());
     let stream = DynamoStream::of_table(connection, &model.table.name).await.expect("the table has a stream");
-    let settings = WorkerSettings {
-        shards: ShardSettings::fast(),
-        until_idle: true,
-        ..WorkerSettings::new(model.hash.clone())
-    };
+    let settings =
+        WorkerSettings { shards: ShardSettings::fast(), until_idle: true, ..WorkerSettings::new(model.hash.clone()) };
     let worker = Worker {
         sink: &engine,
         store,

@@ -7,7 +7,7 @@ use tablekeeper::engine::batch::{Engine, OldImages};
 use tablekeeper::model::value::Item;
 
 use crate::cost::{record, stopwatch};
-use crate::workload::{ORDERS, Draw, model, order, tables};
+use crate::workload::{Draw, ORDERS, model, order, tables};
 use crate::{Figure, milliseconds};
 
 /// Items in the table when the batch comes.
@@ -30,7 +30,8 @@ pub async fn run() -> Vec<Figure> {
             // The last thousand have been applied before, so that their change is a change.
             if end == size {
                 let last = &items[items.len() - ORDERS..];
-                let inserts: Vec<_> = last.iter().enumerate().map(|(n, new)| record(&model, size + n, None, new)).collect();
+                let inserts: Vec<_> =
+                    last.iter().enumerate().map(|(n, new)| record(&model, size + n, None, new)).collect();
                 engine.apply(&inserts, OldImages::Trusted).await.expect("the inserts can be applied");
                 figures.push(batch(&engine, &connection, size, last).await);
             }

@@ -1,9 +1,7 @@
 //! Two handlers as they are commonly written, for comparison: they keep two counts by status for each changed work order.
 
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::types::{
-    AttributeValue, Put, ReturnConsumedCapacity, TransactWriteItem, Update,
-};
+use aws_sdk_dynamodb::types::{AttributeValue, Put, ReturnConsumedCapacity, TransactWriteItem, Update};
 use tablekeeper::model::value::Item;
 
 /// Requests sent and write units consumed.
