@@ -17,8 +17,12 @@ pub mod dynamodb;
 pub mod embedded;
 #[cfg(feature = "embedded")]
 pub mod files;
+#[cfg(feature = "serve")]
+pub mod http;
 #[cfg(feature = "lambda")]
 pub mod lambda;
+#[cfg(feature = "worker")]
+pub mod log;
 #[cfg(feature = "reports")]
 pub mod page;
 pub mod sim;

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::batch::{BatchReport, Engine};
+use super::batch::{BatchReport, Engine, GivenUp};
 use super::patience::Patience;
 use super::ports::{CancelReason, Clock, Store, StoreError, TransactError};
 use super::work::{Finish, Work};
@@ -46,12 +46,12 @@ pub enum CommitError {
     #[error("other writers held the same items through {attempts} attempts; fewer writers at once, or later")]
     Contended { attempts: usize },
     #[error("other workers were first with `{key}` in {rounds} rounds; is one shard read by several workers?")]
-    Preempted { key: String, rounds: u32 },
+    Preempted { key: Box<TableKey>, rounds: u32 },
     #[error(transparent)]
     Ledger(#[from] LedgerFault),
     /// Not even a row of the state table alone could be written.
     #[error("the database refuses a row of the state table, for `{key}`: {reason}")]
-    Refused { key: String, reason: String },
+    Refused { key: Box<TableKey>, reason: String },
 }
 
 impl CommitError {
@@ -61,6 +61,14 @@ impl CommitError {
             CommitError::Store(error) => error.can_retry(),
             CommitError::Contended { .. } | CommitError::Preempted { .. } => true,
             CommitError::Ledger(_) | CommitError::Refused { .. } => false,
+        }
+    }
+
+    /// The item that the message names.
+    pub fn key(&self) -> Option<&TableKey> {
+        match self {
+            CommitError::Preempted { key, .. } | CommitError::Refused { key, .. } => Some(key),
+            CommitError::Store(_) | CommitError::Contended { .. } | CommitError::Ledger(_) => None,
         }
     }
 }
@@ -95,8 +103,10 @@ impl<S: Store, C: Clock> Engine<S, C> {
                 return Ok(());
             }
         }
-        let key = todo.first().map(TableKey::to_string).unwrap_or_default();
-        Err(CommitError::Preempted { key, rounds: self.settings.rounds_max })
+        match todo.into_iter().next() {
+            Some(key) => Err(CommitError::Preempted { key: Box::new(key), rounds: self.settings.rounds_max }),
+            None => Ok(()),
+        }
     }
 
     /// Reads the ledger rows, then the items that must be looked at, and plans what is still to be done.
@@ -180,8 +190,10 @@ impl<S: Store, C: Clock> Engine<S, C> {
             Sent::Cancelled(reasons) => format!("{reasons:?}"),
             Sent::Refused(reason) => reason,
         };
-        let key = writes.first().map(|write| write.key.to_string()).unwrap_or_default();
-        Err(CommitError::Refused { key, reason })
+        match writes.first() {
+            Some(write) => Err(CommitError::Refused { key: Box::new(write.key.clone()), reason }),
+            None => Ok(()),
+        }
     }
 
     /// Sends one transaction, again and again while only contention or an outage is in its way.
@@ -262,7 +274,7 @@ impl<S: Store, C: Clock> Engine<S, C> {
             && let Some(work) = works.get_mut(delta.source())
         {
             if !work.give_way(&verdict.reason, verdict.may_be_sum) {
-                return Err(CommitError::Refused { key: work.key.to_string(), reason: verdict.reason });
+                return Err(CommitError::Refused { key: Box::new(work.key.clone()), reason: verdict.reason });
             }
             groups.push(work.plan(&self.model, self.clock.now()).into_iter().collect());
         }
@@ -333,7 +345,11 @@ pub(super) fn count(works: &Works, report: &mut BatchReport) {
             Some(Finish::Applied) => report.applied += 1,
             Some(Finish::AlreadyApplied) => report.already_applied += 1,
             Some(Finish::Reconciled) => report.reconciled += 1,
-            Some(Finish::Quarantined) => report.quarantined += 1,
+            Some(Finish::Quarantined) => {
+                report.quarantined += 1;
+                let code = work.codes.first().cloned().unwrap_or_default();
+                report.given_up.push(GivenUp { code, key: Some(work.key.clone()), sequence: None });
+            }
             Some(Finish::Ours) => report.ours += 1,
             None => {}
         }

@@ -24,6 +24,7 @@ pub mod reconcile;
 pub mod scan;
 pub mod shards;
 pub mod sweep;
+pub mod telemetry;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]

@@ -75,7 +75,7 @@ fn headline(data: &ReportData, title: &str) -> String {
 fn the_quality_report_has_the_right_answers() {
     let data = report(&model("quality"), "quality-weekly", sample("quality"), AS_OF);
     assert_eq!(data.left_out, []);
-    assert_eq!(headline(&data, "Overdue certificates and calibrations"), "1");
+    assert_eq!(headline(&data, "Overdue certificates and devices"), "1");
     assert_eq!(headline(&data, "Overdue work orders"), "3");
     assert_eq!(headline(&data, "Open work orders"), "3");
     assert_eq!(headline(&data, "First-pass yield"), "n/a");

@@ -98,7 +98,7 @@ async fn read_stream(tables: &Tables, stop: tokio::sync::oneshot::Receiver<()>) 
         on_gap: OnGap::Reconcile,
         ..WorkerSettings::new(tables.model.hash.clone())
     };
-    worker::read(tables, &settings, &Unobserved, async {
+    worker::read(tables, &settings, &Unobserved, true, async {
         let _ = stop.await;
     })
     .await?;
@@ -227,14 +227,16 @@ impl Show<'_> {
             show::print_aggregates(&snapshot);
             heading("Findings, all of them one Query");
             show::print_findings(&snapshot, &self.names);
-            heading("Notifications, one a threshold");
+            if !self.tables.model.expiries.is_empty() {
+                heading("Notifications, one a threshold");
+            }
             sinks.push(LocalSink::Stdout(LineSink::stdout()));
         }
         // A year ahead, so that one sees what was renewed as well.
         let settings = SweepSettings { list_days: 400, ..SweepSettings::default() };
         let as_of = noon(today, self.tables.model.zone)?;
         let report = sweep(&self.tables.model, store, clock, as_of, &settings, &Sinks(sinks)).await?;
-        if self.text {
+        if self.text && !self.tables.model.expiries.is_empty() {
             heading("Expiries");
             print_entries(&report.entries);
         }
@@ -277,8 +279,8 @@ impl Show<'_> {
         let endpoint = self.tables.endpoint();
         self.say(format_args!(
             "\nDatabase and worker stay up; Ctrl-C ends them. Another terminal may try:\n\n  \
-             AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local AWS_REGION=us-east-1 \\\n  \
-             aws dynamodb scan --endpoint-url {endpoint} --table-name {} \\\n    \
+             AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local aws dynamodb scan --region us-east-1 \\\n    \
+             --endpoint-url {endpoint} --table-name {} \\\n    \
              --filter-expression 'attribute_exists(#k)' --expression-attribute-names '{{\"#k\":\"_keeper\"}}'\n\n  \
              tablekeeper verify --model {} --endpoint {endpoint}\n",
             table.name, self.tables.model.name,

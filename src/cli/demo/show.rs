@@ -9,7 +9,10 @@ use tablekeeper::model::key::{KeyNames, TableKey};
 use tablekeeper::model::value::{Item, MARKER, Value};
 use tablekeeper::plan::write::TableRef;
 
-use super::super::output::{BAD, DIM, GOOD, Grid, WARN, line, paint};
+use super::super::output::{BAD, DIM, GOOD, Grid, WARN, count, line, paint};
+
+/// Most listing entries that one step shows by their keys.
+const ENTRIES_SHOWN_MAX: usize = 2;
 
 /// The derived items of the table by key.
 pub type Snapshot = BTreeMap<TableKey, Item>;
@@ -36,6 +39,7 @@ pub fn marker(item: &Item) -> (&str, &str) {
 pub fn print_changes(before: &Snapshot, after: &Snapshot) {
     let keys: BTreeSet<&TableKey> = before.keys().chain(after.keys()).collect();
     let mut changes = 0;
+    let mut entries = Vec::new();
     for key in keys {
         let (old, new) = (before.get(key), after.get(key));
         let Some(item) = new.or(old) else { continue };
@@ -54,14 +58,25 @@ pub fn print_changes(before: &Snapshot, after: &Snapshot) {
                 let text = |attribute| item.text(attribute).unwrap_or("-");
                 format!("{} {name} of {} on {}", paint(WARN, format!("{sign} expiry")), text("Subject"), text("Date"))
             }),
-            _ => row_change(old, new).map(|sign| paint(DIM, format!("{sign} {key}"))),
+            _ => {
+                entries.extend(row_change(old, new).map(|sign| format!("{sign} {key}")));
+                None
+            }
         };
         if let Some(text) = text {
             changes += 1;
             line(format_args!("       {text}"));
         }
     }
-    if changes == 0 {
+    // One change of an item moves its entries in every listing: two of them show what kind of thing that is.
+    for entry in entries.iter().take(ENTRIES_SHOWN_MAX) {
+        line(format_args!("       {}", paint(DIM, entry)));
+    }
+    if entries.len() > ENTRIES_SHOWN_MAX {
+        let more = count(entries.len() - ENTRIES_SHOWN_MAX, "more listing entry").replace("entrys", "entries");
+        line(format_args!("       {}", paint(DIM, format!("and {more}"))));
+    }
+    if changes + entries.len() == 0 {
         line(format_args!("       {}", paint(DIM, "nothing derived changes")));
     }
 }

@@ -7,10 +7,10 @@ use std::task::Poll;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, Either, select};
 use futures::stream::{FuturesUnordered, Stream};
 
-use super::{BatchSink, Observer, OnGap, Progress, Repair, Repaired, Worker, WorkerError, WorkerReport};
+use super::{BatchSink, Observer, OnGap, Progress, Repair, Repaired, TURN_MAX, Worker, WorkerError, WorkerReport};
 use crate::engine::batch::OldImages;
 use crate::engine::checkpoint::{self, Checkpoint, History, OpenGap, StreamRow, forget, write_state};
 use crate::engine::patience::backoff;
@@ -89,9 +89,16 @@ where
     G: Repair,
 {
     let mut stop = pin!(stop);
-    let mut run = Run::start(worker).await?;
+    let start = pin!(Run::start(worker));
+    let mut run = match select(start, stop.as_mut()).await {
+        Either::Left((run, _)) => run?,
+        // Nothing has been read yet, so there is nothing to finish.
+        Either::Right(_) => return Ok(WorkerReport::default()),
+    };
     let mut stopping = false;
     loop {
+        let (owned, reached) = run.table.standing();
+        run.tell(Progress::Turn { owned, reached });
         if !stopping {
             run.begin();
         }
@@ -100,8 +107,8 @@ where
         }
         let pause = match stopping {
             // Only the batch under way is waited for; it wakes by itself.
-            true => Duration::from_secs(60),
-            false => (run.wake_at() - worker.clock.now()).to_std().unwrap_or_default(),
+            true => TURN_MAX,
+            false => (run.wake_at() - worker.clock.now()).to_std().unwrap_or_default().min(TURN_MAX),
         };
         match run.wait(stop.as_mut(), stopping, pause).await {
             Wake::Stop => {
@@ -276,6 +283,7 @@ where
             Err(error) => return self.event(Event::Page(ticket, Err(error))).await,
         };
         self.report.reads += 1;
+        self.tell(Progress::Read { records: page.records.len() });
         let seen = PageSeen {
             records: page.records.len(),
             last: page.records.iter().rev().find_map(sequence),
@@ -321,6 +329,9 @@ where
     }
 
     async fn event(&mut self, event: Event) -> Outcome<(), B> {
+        if let Event::Described(description) = &event {
+            self.tell(Progress::Listed { shards: description.shards.len() });
+        }
         let notices = self.table.on(event, self.worker.clock.now(), self.worker.clock.jitter());
         self.notices(notices).await
     }
