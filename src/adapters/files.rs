@@ -18,5 +18,5 @@ mod encode;
 mod read;
 
 pub use decode::{NESTING_MAX, parse_item};
-pub use encode::{PlainJson, item_to_json};
+pub use encode::PlainJson;
 pub use read::{FileError, FileFault, ItemReader, LINE_SIZE_MAX};

@@ -176,10 +176,9 @@ pub struct Expiry {
     pub owner: Option<Template>,
 }
 
-/// Defaults that report definitions may refer to.
+/// What is printed of the table where nobody says more.
 #[derive(Debug, Clone, Default)]
 pub struct ReportDefaults {
-    pub title: Option<String>,
     /// Names of the report definitions that `report` prints when none is named.
     pub names: Vec<String>,
 }

@@ -39,8 +39,6 @@ pub enum Op {
         add: BTreeMap<String, Decimal>,
         set: Item,
     },
-    /// Writes nothing; the condition alone decides.
-    Check,
 }
 
 /// What must hold of the stored item, else the whole transaction is cancelled.
@@ -63,7 +61,7 @@ impl Write {
         let key = self.key.partition.size() + self.key.sort.as_ref().map_or(0, Value::size);
         key + match &self.op {
             Op::Put(item) => item.size(),
-            Op::Delete | Op::Check => 0,
+            Op::Delete => 0,
             Op::Update { add, set } => set.size() + add.keys().map(|name| name.len() + 21).sum::<usize>(),
         }
     }

@@ -339,3 +339,33 @@ fn no_query_brings_the_program_down() {
         assert!(matches!(outcome, Err(ReportError::Query { .. })), "{sql}: {outcome:?}");
     }
 }
+
+/// The query engine panics on some texts; the program answers with an error that says where, and prints no panic.
+#[test]
+fn a_query_that_the_engine_chokes_on_is_an_error_like_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let definition = folder.path().join("odd.toml");
+    let text = "version = 1\ntitle = \"T\"\n[[section]]\nid = \"s\"\ntitle = \"S\"\nsql = \"SELECT INTERVAL '1 foo' AS x FROM params\"\n";
+    std::fs::write(&definition, text).unwrap();
+    let root = env!("CARGO_MANIFEST_DIR");
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_tablekeeper"))
+        .args([
+            "report",
+            "--model",
+            "quality",
+            "--items",
+            &format!("{root}/models/quality.items.jsonl"),
+            "--as-of",
+            AS_OF,
+        ])
+        .arg("--report")
+        .arg(&definition)
+        .arg("--out")
+        .arg(folder.path())
+        .output()
+        .unwrap();
+    let shown = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{shown}");
+    assert!(shown.contains("section `s`: the query failed") && shown.contains("does not know this form"), "{shown}");
+    assert!(!shown.contains("panicked") && !shown.contains("backtrace"), "{shown}");
+}

@@ -188,16 +188,12 @@ async fn conditions_hold_or_nothing_is_written(store: &impl Store) {
     // Each write with whether it must succeed.
     let steps = [
         (put("1", equals("1")), false),
-        (write(TableRef::State, &key, Op::Check, Condition::Absent), true),
         (put("1", absent_or("9")), true),
         (put("2", Condition::Absent), false),
         (put("2", equals("1.0")), true),
         (put("3", equals("1")), false),
         (put("3", absent_or("1")), false),
         (put("3", absent_or("2")), true),
-        (write(TableRef::State, &key, Op::Check, equals("3")), true),
-        (write(TableRef::State, &key, Op::Check, equals("2")), false),
-        (write(TableRef::State, &key, Op::Check, Condition::Always), true),
         (write(TableRef::State, &key, Op::Delete, equals("2")), false),
         (write(TableRef::State, &key, Op::Delete, equals("3")), true),
         (write(TableRef::State, &key, Op::Delete, Condition::Always), true),
@@ -334,7 +330,7 @@ async fn transactions_have_limits(store: &impl Store, names: &KeyNames) {
     let twice = state_key("TWICE", "a");
     let writes = [
         state_put(&twice, Item::new(), Condition::Always),
-        write(TableRef::State, &twice, Op::Check, Condition::Always),
+        write(TableRef::State, &twice, Op::Delete, Condition::Always),
     ];
     assert!(is_refused(&store.transact(&writes).await));
 

@@ -1,6 +1,9 @@
 //! One query after the other over the same frames, with errors that help.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::any::Any;
+use std::cell::Cell;
+use std::panic::{self, AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
 
 use polars::prelude::{DataFrame, IntoLazy, PolarsResult};
 use polars::sql::SQLContext;
@@ -38,12 +41,10 @@ impl<'r> Engine<'r> {
     pub fn query(&mut self, place: &str, query: &str) -> Result<Table, ReportError> {
         let bound = sql::bind(query, self.as_of);
         let context = &mut self.context;
-        let mut answer = || -> PolarsResult<DataFrame> { context.execute(&bound)?.collect() };
-        // The engine panics on some texts that it does not know. A definition is input, so that is an error like others.
-        let reason = match catch_unwind(AssertUnwindSafe(&mut answer)) {
+        let reason = match guarded(|| -> PolarsResult<DataFrame> { context.execute(&bound)?.collect() }) {
             Ok(Ok(frame)) => return Ok(column::table(&frame)),
             Ok(Err(error)) => error.to_string(),
-            Err(_) => "the query engine does not know this form; write it another way".to_owned(),
+            Err(said) => format!("the query engine does not know this form ({said}); write it another way"),
         };
         Err(ReportError::Query {
             report: self.report.to_owned(),
@@ -69,4 +70,33 @@ impl<'r> Engine<'r> {
         }
         named.join("; ")
     }
+}
+
+thread_local! {
+    /// Set while this thread is in the query engine.
+    static IN_QUERY: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `query` and turns a panic into its message. The engine panics on some texts that it does not know; a definition is input, so
+/// that is an error like others, and nothing is printed of it. Panics of all other threads are reported as before.
+fn guarded<T>(query: impl FnOnce() -> T) -> Result<T, String> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let report = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !IN_QUERY.get() {
+                report(info);
+            }
+        }));
+    });
+    IN_QUERY.set(true);
+    let answer = catch_unwind(AssertUnwindSafe(query));
+    IN_QUERY.set(false);
+    answer.map_err(|payload| said(payload.as_ref()))
+}
+
+/// A panic's message, which may be of several lines.
+fn said(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<String>().map(String::as_str).or_else(|| payload.downcast_ref::<&str>().copied());
+    text.unwrap_or("it says no more").lines().next().unwrap_or_default().to_owned()
 }

@@ -62,12 +62,6 @@ impl Placeholders {
         })
     }
 
-    /// A condition that every item and every absent item meets: a check has to have one.
-    pub(super) fn tautology(&mut self, partition: &str) -> String {
-        let name = self.name(partition);
-        format!("attribute_exists({name}) OR attribute_not_exists({name})")
-    }
-
     /// `ADD …, … SET …, …`; `None` if there is nothing to change.
     pub(super) fn update(&mut self, add: &BTreeMap<String, Decimal>, set: &Item) -> Option<String> {
         let number = |number: &Decimal| AttributeValue::N(number.to_string());

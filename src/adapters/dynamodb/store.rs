@@ -13,8 +13,8 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{BuildError, SdkError};
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{
-    CancellationReason, ConditionCheck, ConsumedCapacity, Delete, KeysAndAttributes, Put, ReturnConsumedCapacity,
-    TransactWriteItem, Update,
+    CancellationReason, ConsumedCapacity, Delete, KeysAndAttributes, Put, ReturnConsumedCapacity, TransactWriteItem,
+    Update,
 };
 use futures::future::try_join_all;
 
@@ -156,17 +156,6 @@ impl DynamoStore {
                     .set_expression_attribute_names(names)
                     .set_expression_attribute_values(values);
                 action.update(update.build().map_err(not_buildable)?)
-            }
-            Op::Check => {
-                let condition = condition.unwrap_or_else(|| places.tautology(&place.keys.partition));
-                let (names, values) = places.into_parts();
-                let check = ConditionCheck::builder()
-                    .table_name(&place.name)
-                    .set_key(Some(key))
-                    .condition_expression(condition)
-                    .set_expression_attribute_names(names)
-                    .set_expression_attribute_values(values);
-                action.condition_check(check.build().map_err(not_buildable)?)
             }
         };
         Ok(action.build())

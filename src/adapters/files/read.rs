@@ -37,7 +37,6 @@ pub struct FileFault {
 
 /// Yields the items of a file in their order; a bad line is a fault and the reading goes on.
 pub struct ItemReader {
-    name: String,
     input: Box<dyn BufRead + Send>,
     /// Lines read so far.
     line: usize,
@@ -70,17 +69,12 @@ impl ItemReader {
         let whole = BufReader::new(Cursor::new(head).chain(input));
         let input: Box<dyn BufRead + Send> =
             if gzip { Box::new(BufReader::new(MultiGzDecoder::new(whole))) } else { Box::new(whole) };
-        Ok(ItemReader { name, input, line: 0, buffer: Vec::new(), gzip, ended: false })
+        Ok(ItemReader { input, line: 0, buffer: Vec::new(), gzip, ended: false })
     }
 
     /// The number of the line last read, counted from 1.
     pub fn line(&self) -> usize {
         self.line
-    }
-
-    /// The file's name for messages.
-    pub fn name(&self) -> &str {
-        &self.name
     }
 
     fn fault(&self, message: impl Into<String>) -> FileFault {

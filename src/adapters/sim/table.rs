@@ -90,7 +90,7 @@ impl SimTable {
                 }
                 set.0.values().try_for_each(check_sets)
             }
-            Op::Delete | Op::Check => Ok(()),
+            Op::Delete => Ok(()),
         }
     }
 
@@ -113,7 +113,6 @@ impl SimTable {
         match &write.op {
             Op::Put(item) => Ok(Some(item.clone())),
             Op::Delete => Ok(None),
-            Op::Check => Ok(stored.cloned()),
             Op::Update { add, set } => {
                 let mut item = stored.cloned().unwrap_or_else(|| write.key.to_item(&self.names));
                 for (name, number) in add {

@@ -284,8 +284,7 @@ fn read_reports(sink: &mut Sink, root: &mut Fields<'_>) -> ReportDefaults {
     let Some(mut fields) = root.take(sink, "reports").and_then(|field| field.fields(sink)) else {
         return ReportDefaults::default();
     };
-    let title = fields.take_text(sink, "title");
     let names = fields.take_texts(sink, "names");
     fields.finish(sink);
-    ReportDefaults { title, names }
+    ReportDefaults { names }
 }

@@ -59,7 +59,7 @@ owner = "{customer}"
 A303 = "warning"
 
 [reports]
-title = "Shop"
+names = ["shop"]
 "##;
 
 /// (code, text of the base, what breaks the rule, where the fault is, what keeps the rule)
@@ -71,7 +71,7 @@ const CASES: &[Case] = &[
     ("C101", "ttl = \"ttl\"", "ttl = \"ttl\"\nttl = \"x\"", "13:1", "ttl = \"x\""),
     ("C102", "group_by", "gruop_by", "34:1", "group_by"),
     ("C102", "SK = \"PROFILE\"", "SK = \"PROFILE\", XK = \"a\"", "29:53", "SK = \"PROFILE\""),
-    ("C102", "title = ", "titel = ", "56:1", "title = "),
+    ("C102", "names = ", "nmaes = ", "56:1", "names = "),
     ("C103", "of = \"Order\"\ngroup_by", "group_by", "32:12", "of = \"Order\"\ngroup_by"),
     ("C103", ", SK = \"PROFILE\"", "", "29:1", ", SK = \"PROFILE\""),
     ("C103", "version = 1\n", "", "1:1", "version = 1\n"),
