@@ -12,7 +12,7 @@ use lambda_runtime::{Diagnostic, Error, LambdaEvent, service_fn};
 use serde_json::value::RawValue;
 use tablekeeper::adapters::clock::SystemClock;
 use tablekeeper::adapters::dynamodb::{Connection, ConnectionOptions, DynamoStore};
-use tablekeeper::adapters::lambda::{Failure, InvocationError, Settings, handle};
+use tablekeeper::adapters::lambda::{Answer, Failure, InvocationError, Settings, handle};
 use tablekeeper::adapters::log::Log;
 use tablekeeper::engine::batch::{Engine, OldImages};
 use tablekeeper::engine::ports::Clock as _;
@@ -87,7 +87,7 @@ async fn invoke(
     engine: &LambdaEngine,
     settings: &Settings,
     event: LambdaEvent<Box<RawValue>>,
-) -> Result<Box<RawValue>, Diagnostic> {
+) -> Result<Answer, Diagnostic> {
     let deadline_ms = i64::try_from(event.context.deadline).unwrap_or(i64::MAX);
     let left_ms = deadline_ms.saturating_sub(engine.clock.now().timestamp_millis());
     let left = Duration::from_millis(left_ms.try_into().unwrap_or(0)).saturating_sub(TIME_RESERVED).max(TIME_MIN);

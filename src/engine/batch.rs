@@ -19,8 +19,8 @@ use crate::model::change::{Change, ChangeKind, RawRecord, SequenceNumber};
 use crate::model::derived::Derived;
 use crate::model::key::{TableKey, hex};
 use crate::model::spec::Model;
+use crate::model::time::timestamp;
 use crate::model::value::{Item, Value};
-use crate::plan::delta::instant;
 use crate::plan::ledger::Applied;
 use crate::plan::state;
 use crate::plan::write::{ACTIONS_MAX, Condition, Op, TableRef, Write};
@@ -291,7 +291,7 @@ impl<S: Store, C: Clock> Engine<S, C> {
             .to_item(&state::key_names())
             .with("Code", Value::text(code))
             .with("Reason", Value::text(reason.chars().take(1_000).collect::<String>()))
-            .with("At", Value::text(instant(self.clock.now())));
+            .with("At", Value::text(timestamp(self.clock.now())));
         let told = [("Event", &raw.event_name), ("EventId", &raw.event_id), ("Seq", &raw.sequence)];
         for (name, text) in told {
             if let Some(text) = text {

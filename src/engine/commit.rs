@@ -8,9 +8,9 @@
 //! item can neither block the others nor leave a part of itself applied.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::time::Duration;
 
 use super::batch::{BatchReport, Engine, GivenUp};
+use super::patience::Patience;
 use super::ports::{CancelReason, Clock, Store, StoreError, TransactError};
 use super::work::{Finish, Work};
 use crate::model::key::TableKey;
@@ -25,24 +25,16 @@ use crate::plan::write::{TableRef, Write};
 /// How long a commit tries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// Most attempts of one request.
-    pub attempts_max: u32,
+    /// With one request.
+    pub patience: Patience,
     /// Most rounds in which an item may be pre-empted by others.
     pub rounds_max: u32,
-    /// The first pause after a failed attempt; it doubles with each.
-    pub pause_min: Duration,
-    pub pause_max: Duration,
 }
 
 impl Default for Settings {
     /// About 20 seconds of conflicts or outage before a batch is given back.
     fn default() -> Settings {
-        Settings {
-            attempts_max: 10,
-            rounds_max: 20,
-            pause_min: Duration::from_millis(50),
-            pause_max: Duration::from_secs(5),
-        }
+        Settings { patience: Patience { attempts_max: 10, ..Patience::SHORT }, rounds_max: 20 }
     }
 }
 
@@ -52,7 +44,7 @@ pub enum CommitError {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error("other writers held the same items through {attempts} attempts; fewer writers at once, or later")]
-    Contended { attempts: u32 },
+    Contended { attempts: usize },
     #[error("other workers were first with `{key}` in {rounds} rounds; is one shard read by several workers?")]
     Preempted { key: Box<TableKey>, rounds: u32 },
     #[error(transparent)]
@@ -103,7 +95,7 @@ impl<S: Store, C: Clock> Engine<S, C> {
         let mut todo: Vec<TableKey> = works.keys().cloned().collect();
         for round in 0..self.settings.rounds_max {
             if round > 0 && !todo.is_empty() {
-                self.pause(round - 1).await;
+                self.settings.patience.pause(&self.clock, round - 1).await;
             }
             let deltas = self.prepare(works, &todo, report).await?;
             todo = self.run(works, deltas, report).await?;
@@ -206,34 +198,32 @@ impl<S: Store, C: Clock> Engine<S, C> {
 
     /// Sends one transaction, again and again while only contention or an outage is in its way.
     async fn send(&self, writes: &[Write], report: &mut BatchReport) -> Result<Sent, CommitError> {
-        let mut attempt = 0;
-        loop {
-            let failure = match self.store.transact(writes).await {
-                Ok(()) => {
-                    report.transactions += 1;
-                    report.actions += writes.len();
-                    return Ok(Sent::Committed);
-                }
-                Err(TransactError::Cancelled(reasons)) => {
-                    report.conflicts += reasons.iter().filter(|reason| **reason == CancelReason::Conflict).count();
-                    let is_final = |reason: &CancelReason| {
-                        matches!(reason, CancelReason::ConditionFailed | CancelReason::Refused(_))
-                    };
-                    if reasons.iter().any(is_final) {
-                        return Ok(Sent::Cancelled(reasons));
-                    }
-                    CommitError::Contended { attempts: attempt + 1 }
-                }
-                Err(TransactError::Store(StoreError::Refused(reason))) => return Ok(Sent::Refused(reason)),
-                Err(TransactError::Store(error)) if error.can_retry() => error.into(),
-                Err(TransactError::Store(error)) => return Err(error.into()),
-            };
-            attempt += 1;
-            if attempt >= self.settings.attempts_max {
-                return Err(failure);
+        let is_final =
+            |reason: &CancelReason| matches!(reason, CancelReason::ConditionFailed | CancelReason::Refused(_));
+        let mut attempts = 0;
+        let request = || {
+            attempts += 1;
+            self.store.transact(writes)
+        };
+        let can_retry = |error: &TransactError| match error {
+            TransactError::Store(error) => error.can_retry(),
+            TransactError::Cancelled(reasons) => {
+                report.conflicts += reasons.iter().filter(|reason| **reason == CancelReason::Conflict).count();
+                !reasons.iter().any(is_final)
             }
-            report.retries += 1;
-            self.pause(attempt - 1).await;
+        };
+        let sent = self.settings.patience.repeat(&self.clock, request, can_retry).await;
+        report.retries += attempts - 1;
+        match sent {
+            Ok(()) => {
+                report.transactions += 1;
+                report.actions += writes.len();
+                Ok(Sent::Committed)
+            }
+            Err(TransactError::Cancelled(reasons)) if reasons.iter().any(is_final) => Ok(Sent::Cancelled(reasons)),
+            Err(TransactError::Cancelled(_)) => Err(CommitError::Contended { attempts }),
+            Err(TransactError::Store(StoreError::Refused(reason))) => Ok(Sent::Refused(reason)),
+            Err(TransactError::Store(error)) => Err(error.into()),
         }
     }
 
@@ -302,26 +292,14 @@ impl<S: Store, C: Clock> Engine<S, C> {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
-        let mut attempt = 0;
-        loop {
-            match self.store.get(table, keys).await {
-                Ok(items) => return Ok(items),
-                Err(error) if error.can_retry() && attempt + 1 < self.settings.attempts_max => {
-                    report.retries += 1;
-                    self.pause(attempt).await;
-                    attempt += 1;
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-
-    /// Sleeps after the `attempt`-th failure, counted from 0: twice as long as the time before, and up to a half of it
-    /// random, so that two writers who met once do not meet again.
-    pub(super) async fn pause(&self, attempt: u32) {
-        let doubled = self.settings.pause_min.saturating_mul(2u32.saturating_pow(attempt));
-        let full = doubled.min(self.settings.pause_max);
-        self.clock.sleep(full.mul_f64(0.5 + self.clock.jitter().clamp(0.0, 1.0) / 2.0)).await;
+        let mut attempts = 0;
+        let request = || {
+            attempts += 1;
+            self.store.get(table, keys)
+        };
+        let items = self.settings.patience.repeat(&self.clock, request, StoreError::can_retry).await;
+        report.retries += attempts - 1;
+        Ok(items?)
     }
 }
 

@@ -12,7 +12,8 @@ use futures::stream::{FuturesUnordered, Stream};
 
 use super::{BatchSink, Observer, OnGap, Progress, Repair, Repaired, TURN_MAX, Worker, WorkerError, WorkerReport};
 use crate::engine::batch::OldImages;
-use crate::engine::checkpoint::{self, Checkpoint, History, OpenGap, StreamRow, backoff, forget, write_state};
+use crate::engine::checkpoint::{self, Checkpoint, History, OpenGap, StreamRow, forget, write_state};
+use crate::engine::patience::backoff;
 use crate::engine::ports::{Clock, RecordPage, Store, StreamDescription, StreamError, StreamSource, TransactError};
 use crate::engine::shards::{Action, Event, Gap, GapCause, Notice, PageSeen, ShardTable, Ticket};
 use crate::model::change::{RawRecord, SequenceNumber};
@@ -133,7 +134,8 @@ where
 {
     async fn start(worker: Worker<'w, B, S, T, C, O, G>) -> Outcome<Self, B> {
         let description = first_description(&worker).await?;
-        let history = checkpoint::load(worker.store, &description.arn).await.map_err(WorkerError::State)?;
+        let history =
+            checkpoint::load(worker.store, worker.clock, &description.arn).await.map_err(WorkerError::State)?;
         let now = worker.clock.now();
         let gaps = gaps_at_start(&history, &description, &worker.settings.model_hash, now);
         let arn = description.arn.clone();
@@ -399,7 +401,8 @@ where
 
     /// Deletes the checkpoints of an earlier stream of the table: its gap is in the stream row by now.
     async fn drop_stream(&mut self, arn: &str) -> Outcome<(), B> {
-        let rows = checkpoint::load_shards(self.worker.store, arn).await.map_err(WorkerError::State)?;
+        let rows =
+            checkpoint::load_shards(self.worker.store, self.worker.clock, arn).await.map_err(WorkerError::State)?;
         self.request(Action::Forget(rows.into_iter().map(|row| row.key).collect()));
         Ok(())
     }

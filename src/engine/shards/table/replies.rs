@@ -3,7 +3,8 @@
 use chrono::{DateTime, Utc};
 
 use super::{BACKOFF_FIRST, Phase, ShardTable, gap, later};
-use crate::engine::checkpoint::{Checkpoint, ShardKey, backoff};
+use crate::engine::checkpoint::{Checkpoint, ShardKey};
+use crate::engine::patience::backoff;
 use crate::engine::ports::StreamError;
 use crate::engine::shards::{GapCause, Notice, PageSeen, Ticket};
 
