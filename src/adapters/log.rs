@@ -138,9 +138,12 @@ mod tests {
     use crate::engine::telemetry::LOG_FIELDS;
     use crate::model::key::TableKey;
 
-    /// Keeps every line: level, and the fields with their values.
+    /// A level, and the fields with their values.
+    type Line = (Level, Vec<(String, String)>);
+
+    /// Keeps every line.
     #[derive(Clone, Default)]
-    struct Lines(Arc<Mutex<Vec<(Level, Vec<(String, String)>)>>>);
+    struct Lines(Arc<Mutex<Vec<Line>>>);
 
     #[derive(Default)]
     struct Fields(Vec<(String, String)>);
@@ -193,7 +196,7 @@ mod tests {
     }
 
     /// One line of each kind, and the level it has.
-    fn lines(log: Log) -> Vec<(Level, Vec<(String, String)>)> {
+    fn lines(log: Log) -> Vec<Line> {
         let lines = Lines::default();
         let at = "2026-03-01T10:00:00Z".parse().unwrap();
         let gap = |cause| Notice::Gap(Gap { cause, shard: Some(shard()), since: at });

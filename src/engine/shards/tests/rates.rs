@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 use super::*;
+use crate::engine::testing::record;
 
 #[test]
 fn idle_shards_are_read_at_a_bounded_rate() {
@@ -126,4 +127,19 @@ fn a_checkpoint_that_is_not_stored_is_tried_again_without_haste() {
         clock.advance(Duration::from_millis(100));
     }
     assert!((9..=11).contains(&saves), "{saves} saves in 10 s");
+}
+
+#[test]
+fn how_far_behind_is_what_was_applied_or_the_tip() {
+    let (hour, now) = (Duration::from_secs(3600), TestClock::at(START).now());
+    let mut driver = Driver::fresh(vec![FakeShard::new("a", None, [1, 2], false)]);
+    driver.stream.lock().contents.extend([(1, record(1, now - 20 * hour)), (2, record(2, now - 19 * hour))]);
+    assert_eq!(driver.table.standing(), (1, Some(now)), "nothing is known yet");
+    driver.run_until(now + hour, |driver| driver.applied.len() == 2 && driver.answers.is_empty());
+    assert_eq!(driver.table.standing(), (1, Some(now - 19 * hour)), "records of old are no sign of being up to date");
+    driver.run_to_idle();
+    let (owned, reached) = driver.table.standing();
+    assert!(owned == 1 && reached.is_some_and(|reached| reached > now), "{reached:?}");
+    driver.tell(Event::Owned(key("a"), false));
+    assert_eq!(driver.table.standing(), (0, None));
 }
