@@ -348,7 +348,7 @@ async fn verify_finds_exactly_what_was_damaged() {
     let row_key = LedgerRow::key(&applied).to_item(&state::key_names());
     let row = world.get(ledger, &row_key).await.unwrap();
     world.connection.delete_item(ledger, &row_key).await.unwrap();
-    let expected = [(DifferenceKind::Ledger, "WO#WO1 / USER#tech001", "applied", "2 counts, 0 rows", "never applied")];
+    let expected = [(DifferenceKind::Ledger, "WO#WO1 / USER#tech001", "WorkOrder", "applied", "never applied")];
     assert_eq!(told(&world.differences().await), expected);
     world.put(ledger, &row).await;
 
