@@ -4,6 +4,7 @@ pub mod alerts;
 pub mod batch;
 pub mod checkpoint;
 pub mod commit;
+pub mod leases;
 pub mod outbox;
 mod patience;
 pub mod ports;

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::adapters::sim::{Fault, SimStore, audit, audit_settled};
 use crate::engine::batch::Engine;
-use crate::engine::checkpoint::{Checkpoint, load_shards};
+use crate::engine::checkpoint::{Checkpoint, DEFAULT_CONSUMER, load_shards};
 use crate::engine::testing::{FakeShard, FakeStream, TestClock};
 use crate::model::key::TableKey;
 use crate::model::spec::Model;
@@ -205,8 +205,8 @@ fn a_shard_that_is_read_again_from_its_beginning_changes_nothing() {
     world.settle();
     let before: BTreeMap<_, _> = aggregates(&world);
     let arn = world.stream.lock().arn.clone();
-    for shard in world.clock.run(load_shards(&world.store, &arn)).unwrap() {
-        world.store.set_state(&Checkpoint::row_key(&shard.key), None);
+    for shard in world.clock.run(load_shards(&world.store, &arn, DEFAULT_CONSUMER)).unwrap() {
+        world.store.set_state(&Checkpoint::row_key(&shard.key, DEFAULT_CONSUMER), None);
     }
     world.settle();
     assert_eq!(aggregates(&world), before);
