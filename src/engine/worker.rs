@@ -16,6 +16,8 @@
 
 mod run;
 #[cfg(test)]
+mod sharing;
+#[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod whole;

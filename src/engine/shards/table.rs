@@ -222,16 +222,20 @@ impl ShardTable {
     /// When [`ShardTable::next_action`] has something again if no event comes before.
     pub fn wake_at(&self) -> DateTime<Utc> {
         let mut wake = if self.describing { self.described_at + TimeDelta::days(1) } else { self.describe_at };
-        let full = self.busy_count() >= self.settings.concurrent_max;
+        let (mut busy, mut read_at) = (0, None);
         for shard in self.shards.values() {
-            if shard.servable() && !full {
-                wake = wake.min(shard.ready_at.max(self.request_at));
+            busy += usize::from(shard.busy());
+            if shard.servable() {
+                read_at = Some(read_at.map_or(shard.ready_at, |at: DateTime<Utc>| at.min(shard.ready_at)));
             }
             if let Some(at) = self.save_at(shard) {
                 wake = wake.min(at);
             }
         }
-        wake
+        match read_at {
+            Some(at) if busy < self.settings.concurrent_max => wake.min(at.max(self.request_at)),
+            _ => wake,
+        }
     }
 
     /// The shards that may be read now, whoever owns them: not finished, and not waiting for a parent.
@@ -283,13 +287,18 @@ impl ShardTable {
     fn next_read(&mut self, now: DateTime<Utc>) -> Option<Action> {
         // A clock that was put back must not stop the reading.
         self.request_at = self.request_at.min(later(now, self.settings.poll_max));
-        if self.request_at > now || self.busy_count() >= self.settings.concurrent_max {
+        if self.request_at > now {
             return None;
         }
         // Where the rate is short, shards with records and idle ones take turns: neither waits for all of the others.
         let hot_first = self.turns.is_multiple_of(2);
-        let due = self.shards.iter_mut().filter(|(_, shard)| shard.servable() && shard.ready_at <= now);
-        let (id, shard) = due.min_by_key(|(_, shard)| (shard.hot() != hot_first, shard.served))?;
+        let mut busy = 0;
+        let due = self.shards.iter_mut().filter(|(_, shard)| {
+            busy += usize::from(shard.busy());
+            shard.servable() && shard.ready_at <= now
+        });
+        let next = due.min_by_key(|(_, shard)| (shard.hot() != hot_first, shard.served));
+        let (id, shard) = next.filter(|_| busy < self.settings.concurrent_max)?;
         let spacing = Duration::from_secs(1) / self.settings.requests_per_second.max(1);
         self.request_at = later(self.request_at.max(now - REQUEST_BURST), spacing);
         self.turns += 1;
@@ -346,10 +355,6 @@ impl ShardTable {
 
     fn has_child(&self, id: &str) -> bool {
         self.shards.values().any(|shard| shard.parent.as_deref() == Some(id))
-    }
-
-    fn busy_count(&self) -> usize {
-        self.shards.values().filter(|shard| shard.busy()).count()
     }
 
     /// The shard that the ticket is still good for.

@@ -65,7 +65,7 @@ fn two_thousand_shards_are_read_in_turn_at_a_bounded_rate() {
     let found = driver.applied[before..].iter().filter(|(_, number)| *number >= 30_000).count();
     assert_eq!(found, 10, "an idle shard starves");
     let busy = reads_of(&driver.stream, "busy").len() - busy_before;
-    assert!(busy >= 20, "the busy shard waits for the idle ones: {busy} reads");
+    assert!(busy >= 15, "the busy shard waits for the idle ones: {busy} reads");
 
     let calls = driver.stream.times(|call| !matches!(call, Call::Describe));
     for second in calls.iter().step_by(100) {
