@@ -14,7 +14,8 @@
 //! - a shard without a living owner is claimed at once by whoever has fewer than its share, one's own of an earlier life first;
 //! - shares differ by at most one: who has less takes from who has more, each as many as it lacks, chosen by all alike;
 //! - an owner learns that it has lost a shard by its next look, or by its next checkpoint, which is refused;
-//! - a worker that has not looked for its lease time gives everything up before it does anything else ([`Leases::is_stale`]);
+//! - a worker that has not looked for its lease time begins anew, as if it had been killed ([`Leases::is_stale`]): what it knows of
+//!   shards is too old to act on, and what looks lost to it may have been read by others;
 //! - rows that do not decode, and rows of other consumers or streams, are not seen.
 //!
 //! A worker that ends in order frees its shards and deletes its row, so that others go on at once. One that was killed is
@@ -99,12 +100,14 @@ pub struct Leases {
     held: BTreeMap<Arc<str>, u64>,
     /// The shards that others had at the last look.
     elsewhere: BTreeSet<Arc<str>>,
-    looked_at: Option<DateTime<Utc>>,
+    looked_at: DateTime<Utc>,
+    /// It has looked, so its row was its own then.
+    begun: bool,
 }
 
 impl Leases {
     /// `run` tells this life of the worker from others of the same name.
-    pub fn new(settings: LeaseSettings, run: String, model: String) -> Leases {
+    pub fn new(settings: LeaseSettings, run: String, model: String, now: DateTime<Utc>) -> Leases {
         let beat = Beat { worker: settings.worker.clone(), run, count: 0, lease_time: settings.lease_time, model };
         Leases {
             settings,
@@ -112,7 +115,8 @@ impl Leases {
             pulses: BTreeMap::new(),
             held: BTreeMap::new(),
             elsewhere: BTreeSet::new(),
-            looked_at: None,
+            looked_at: now,
+            begun: false,
         }
     }
 
@@ -129,6 +133,10 @@ impl Leases {
     pub fn next_beat(&mut self) -> Beat {
         self.beat.count += 1;
         self.beat.clone()
+    }
+
+    pub fn has_begun(&self) -> bool {
+        self.begun
     }
 
     /// Ends this worker's row.
@@ -164,11 +172,12 @@ impl Leases {
         open.iter().any(|shard| !self.held.contains_key(shard) && !self.elsewhere.contains(shard))
     }
 
-    /// True where the last look is so long ago that others may have taken everything meanwhile.
+    /// True where the last look, or the start, is longer ago than the lease: others may have everything by now and have read
+    /// it to its end, so the worker has to begin anew.
     pub fn is_stale(&mut self, now: DateTime<Utc>) -> bool {
         // A clock that was put back does not lengthen the lease.
-        self.looked_at = self.looked_at.map(|at| at.min(now));
-        !self.held.is_empty() && self.looked_at.is_some_and(|at| later(at, self.settings.lease_time) < now)
+        self.looked_at = self.looked_at.min(now);
+        later(self.looked_at, self.settings.lease_time) < now
     }
 
     /// Gives everything up, without a word to the others: they see for themselves.
@@ -179,7 +188,8 @@ impl Leases {
     /// Takes in the rows as they were read at `now`; `open` are the shards that can be read now: neither finished nor waiting
     /// for a parent.
     pub fn look(&mut self, rows: &Rows, open: &BTreeSet<Arc<str>>, now: DateTime<Utc>) -> Findings {
-        self.looked_at = Some(now);
+        self.looked_at = now;
+        self.begun = true;
         let living = self.living(&rows.workers, now);
         let me = self.settings.worker.as_str();
         let by_shard: BTreeMap<&str, &LeaseRow> = rows.shards.iter().map(|row| (row.shard(), row)).collect();

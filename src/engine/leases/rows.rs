@@ -66,8 +66,8 @@ impl LeaseRow {
 }
 
 impl Beat {
-    /// The put that stores it; refused where another worker of the same name has begun since, unless this is the first.
-    pub fn write(&self, arn: &str, consumer: &str, now: DateTime<Utc>) -> Write {
+    /// The put that stores it. Once this life has `begun` it is refused where another of the same name has begun since.
+    pub fn write(&self, arn: &str, consumer: &str, begun: bool, now: DateTime<Utc>) -> Write {
         let key = state::worker_key(arn, consumer, &self.worker);
         let item = key
             .to_item(&state::key_names())
@@ -76,9 +76,9 @@ impl Beat {
             .with("LeaseMs", number(u64::try_from(self.lease_time.as_millis()).unwrap_or(u64::MAX)))
             .with("Model", Value::text(self.model.clone()))
             .with("UpdatedAt", Value::text(timestamp(now)));
-        let condition = match self.count {
-            1 => Condition::Always,
-            _ => Condition::AbsentOrEquals(RUN.to_owned(), Value::text(self.run.clone())),
+        let condition = match begun {
+            false => Condition::Always,
+            true => Condition::AbsentOrEquals(RUN.to_owned(), Value::text(self.run.clone())),
         };
         Write { table: TableRef::State, key, op: Op::Put(item), condition }
     }

@@ -12,7 +12,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, Either, select};
 use futures::stream::{FuturesUnordered, Stream};
 
 use super::{BatchSink, Observer, Progress, Repair, Repaired, Worker, WorkerError, WorkerReport};
@@ -87,16 +87,70 @@ where
     O: Observer<B::Report>,
     G: Repair,
 {
+    let mut stop = pin!(stop);
+    let mut report = WorkerReport::default();
     let mut run = Run::start(worker).await?;
-    let result = run.go(pin!(stop)).await;
-    // Beyond a gap that is not remembered nothing may be stored, or it would be forgotten.
-    if matches!(result, Ok(()) | Err(WorkerError::Batch { .. })) {
-        run.save_all().await;
+    loop {
+        std::mem::swap(&mut run.report, &mut report);
+        let result = run.go(stop.as_mut()).await;
+        report = std::mem::take(&mut run.report);
+        report.gap_open = run.stream.gap.is_some();
+        if matches!(result, Ok(Ended::Stale)) {
+            report.leases_lost += run.abandon();
+            match again(worker, stop.as_mut()).await? {
+                Some(fresh) => run = fresh,
+                None => return Ok(report),
+            }
+            continue;
+        }
+        // Beyond a gap that is not remembered nothing may be stored, or it would be forgotten.
+        if matches!(result, Ok(_) | Err(WorkerError::Batch { .. })) {
+            run.save_all().await;
+        }
+        // In good order or not: others need not wait for this one's shards.
+        run.release().await;
+        return result.map(|_| report);
     }
-    // In good order or not: others need not wait for this one's shards.
-    run.release().await;
-    run.report.gap_open = run.stream.gap.is_some();
-    result.map(|()| run.report)
+}
+
+/// Starts anew, as if the worker had been killed, with all the patience of one that is not just being tried out. `None` if it
+/// was told to stop before that.
+async fn again<'w, B, S, T, C, O, G>(
+    worker: Worker<'w, B, S, T, C, O, G>,
+    mut stop: Pin<&mut (impl Future<Output = ()> + Send)>,
+) -> Outcome<Option<Run<'w, B, S, T, C, O, G>>, B>
+where
+    B: BatchSink,
+    S: Store,
+    T: StreamSource,
+    C: Clock,
+    O: Observer<B::Report>,
+    G: Repair,
+{
+    loop {
+        let reason = match Run::start(worker).await {
+            Ok(run) => return Ok(Some(run)),
+            Err(WorkerError::State(error)) if error.can_retry() => error.to_string(),
+            Err(WorkerError::StateWrite(TransactError::Store(error))) if error.can_retry() => error.to_string(),
+            Err(WorkerError::Stream(error @ (StreamError::Throttled(_) | StreamError::Unavailable(_)))) => {
+                error.to_string()
+            }
+            Err(error) => return Err(error),
+        };
+        worker.observer.progress(Progress::LeasesFailed(&reason));
+        let pause = pin!(worker.clock.sleep(BACKOFF_MAX));
+        if let Either::Left(_) = select(stop.as_mut(), pause).await {
+            return Ok(None);
+        }
+    }
+}
+
+/// Why a run ended in good order.
+enum Ended {
+    /// It was told to, or there is nothing left to read.
+    Done,
+    /// It was away for longer than its lease: what it knows may be out of date.
+    Stale,
 }
 
 impl<'w, B, S, T, C, O, G> Run<'w, B, S, T, C, O, G>
@@ -149,14 +203,14 @@ where
     }
 
     /// Until `stop`, until idle, or until something goes wrong for good.
-    async fn go(&mut self, mut stop: Pin<&mut (impl Future<Output = ()> + Send)>) -> Outcome<(), B> {
+    async fn go(&mut self, mut stop: Pin<&mut (impl Future<Output = ()> + Send)>) -> Outcome<Ended, B> {
         let mut stopping = false;
         loop {
             if !stopping {
                 self.begin();
             }
             if self.applying.is_none() && (stopping || self.worker.settings.until_idle && self.is_idle()) {
-                return Ok(());
+                return Ok(Ended::Done);
             }
             let pause = match stopping {
                 // Only the batch under way is waited for; it wakes by itself.
@@ -164,8 +218,10 @@ where
                 false => (self.wake_at() - self.worker.clock.now()).to_std().unwrap_or_default(),
             };
             let wake = self.wait(stop.as_mut(), stopping, pause).await;
-            // Who was away for long must not act on what he knew before.
-            self.drop_stale().await?;
+            // What has come meanwhile is not looked at: it answers questions of long ago.
+            if !stopping && self.is_stale() {
+                return Ok(Ended::Stale);
+            }
             match wake {
                 Wake::Stop => {
                     stopping = true;

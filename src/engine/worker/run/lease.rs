@@ -62,7 +62,7 @@ impl LeaseState {
         let random = || (worker.clock.jitter() * f64::from(u32::MAX)) as u32;
         let run = format!("{:08x}{:08x}", random(), random());
         Some(LeaseState {
-            leases: Leases::new(settings.clone(), run, worker.settings.model_hash.clone()),
+            leases: Leases::new(settings.clone(), run, worker.settings.model_hash.clone(), worker.clock.now()),
             arn: arn.into(),
             at: worker.clock.now(),
             looking: false,
@@ -102,10 +102,11 @@ where
         }
         state.looking = true;
         state.at = now;
-        let (worker, arn, beat) = (self.worker, state.arn.clone(), state.leases.next_beat());
+        let (worker, arn, begun) = (self.worker, state.arn.clone(), state.leases.has_begun());
+        let beat = state.leases.next_beat();
         let consumer = worker.settings.consumer.as_str();
         self.requests.push(Box::pin(async move {
-            let beat = beat.write(&arn, consumer, now);
+            let beat = beat.write(&arn, consumer, begun, now);
             let rows = match write_state(worker.store, worker.clock, &[beat]).await {
                 Ok(()) => {
                     leases::load(worker.store, &arn, consumer).await.map_err(|e| LookError::Failed(e.to_string()))
@@ -254,18 +255,19 @@ where
         self.event(Event::Owned(key, false)).await
     }
 
-    /// Gives everything up after a long pause: others may have it by now.
-    pub(super) async fn drop_stale(&mut self) -> Outcome<(), B> {
+    /// True after a long pause: others may have read this worker's shards to their ends by now, and their children's.
+    pub(super) fn is_stale(&mut self) -> bool {
         let now = self.worker.clock.now();
-        let Some(state) = self.leases.as_mut() else { return Ok(()) };
-        if !state.leases.is_stale(now) {
-            return Ok(());
+        self.leases.as_mut().is_some_and(|state| state.leases.is_stale(now))
+    }
+
+    /// Gives everything up without a word to the others, who see for themselves; how much it was.
+    pub(super) fn abandon(&mut self) -> u64 {
+        let held = self.leases.as_mut().map(|state| state.leases.drop_all()).unwrap_or_default();
+        for shard in &held {
+            self.tell(Progress::ShardLost(&self.table.key(shard)));
         }
-        state.at = state.at.min(now);
-        for shard in state.leases.drop_all() {
-            self.lost(&shard).await?;
-        }
-        Ok(())
+        held.len() as u64
     }
 
     /// Frees all shards, so that others need not wait.
