@@ -6,6 +6,8 @@ use std::time::Duration;
 use serde::Serialize;
 use tablekeeper::adapters::dynamodb::DynamoStream;
 use tablekeeper::engine::batch::BatchReport;
+use tablekeeper::engine::leases::LeaseSettings;
+use tablekeeper::engine::ports::Clock;
 use tablekeeper::engine::shards::ShardSettings;
 use tablekeeper::engine::worker::{Observer, OnGap, Progress, Worker, WorkerReport, WorkerSettings};
 use tracing::{debug, error, info, warn};
@@ -23,8 +25,9 @@ impl Observer<BatchReport> for Log {
         match progress {
             Progress::Started { arn, shards, resumed } => info!(arn, shards, resumed, "reading the stream"),
             Progress::Notice(notice) => info!("{notice}"),
-            Progress::Batch { shard, records, report } if report.ours < records => info!(
+            Progress::Batch { shard, shards, records, report } if report.ours < records => info!(
                 shard = %shard.shard,
+                shards,
                 records,
                 applied = report.applied,
                 already_applied = report.already_applied,
@@ -41,6 +44,11 @@ impl Observer<BatchReport> for Log {
             Progress::RepairPostponed => warn!("the gap stays open: run `tablekeeper reconcile`"),
             Progress::RepairFailed(reason) => error!(reason, "reconciling failed, it is tried again"),
             Progress::CheckpointFailed(reason) => warn!(reason, "a checkpoint was not stored, it is tried again"),
+            Progress::ShardTaken { shard, from: None } => info!(shard = %shard.shard, "shard taken"),
+            Progress::ShardTaken { shard, from: Some(from) } => info!(shard = %shard.shard, from, "shard taken over"),
+            Progress::ShardLost(shard) => info!(shard = %shard.shard, "shard is another worker's now"),
+            Progress::Shares { owned, workers } => info!(owned, workers, "shards shared"),
+            Progress::LeasesFailed(reason) => warn!(reason, "leases were not renewed, it is tried again"),
             Progress::Stopping => info!("stopping: the batch at hand is finished first"),
         }
     }
@@ -64,6 +72,7 @@ struct WorkerOut {
     reads: u64,
     gaps: u64,
     gap_open: bool,
+    leases_lost: u64,
 }
 
 pub async fn run(args: &WorkerArgs, format: OutputFormat) -> Outcome {
@@ -84,6 +93,8 @@ pub async fn run(args: &WorkerArgs, format: OutputFormat) -> Outcome {
             OnGapArg::Reconcile => OnGap::Reconcile,
         },
         until_idle: args.until_idle,
+        consumer: args.consumer.clone(),
+        leases: leases(args, &tables.clock),
         ..WorkerSettings::new(tables.model.hash.clone())
     };
     let result = read(&tables, &settings, &Log, stop_signal()).await;
@@ -96,6 +107,7 @@ pub async fn run(args: &WorkerArgs, format: OutputFormat) -> Outcome {
             reads: report.reads,
             gaps: report.gaps,
             gap_open: report.gap_open,
+            leases_lost: report.leases_lost,
         })?,
         OutputFormat::Text => line(format_args!(
             "{} in {}; everything read is applied",
@@ -104,6 +116,17 @@ pub async fn run(args: &WorkerArgs, format: OutputFormat) -> Outcome {
         )),
     }
     Ok(if report.gap_open { Exit::Incomplete } else { Exit::Fine })
+}
+
+/// How this worker shares the shards. The embedded database in a directory has one process, which needs no leases.
+fn leases(args: &WorkerArgs, clock: &impl Clock) -> Option<LeaseSettings> {
+    if args.lease_seconds == 0 || args.table.data_dir.is_some() {
+        return None;
+    }
+    // The process id alone is the same in every container.
+    let name = || format!("{:x}-{:06x}", std::process::id(), (clock.jitter() * f64::from(1 << 24)) as u32);
+    let worker = args.worker_id.clone().unwrap_or_else(name);
+    Some(LeaseSettings { worker, lease_time: Duration::from_secs(args.lease_seconds) })
 }
 
 /// Reads the table's stream until `stop` completes, or until idle by the settings.
