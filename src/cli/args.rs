@@ -1,5 +1,6 @@
 //! The command line's shape. Help texts and examples live here, what the commands do in their own files.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use chrono::NaiveDate;
@@ -131,9 +132,15 @@ pub struct WorkerArgs {
     /// How long a worker may be silent before others take its shards; 0: every worker reads every shard, as with --until-idle
     #[arg(long, default_value_t = 10, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(0..=3600))]
     pub lease_seconds: u64,
+    /// Serve /healthz, /readyz and /metrics (Prometheus) here, for example 127.0.0.1:9464; nothing is served by default
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub listen: Option<SocketAddr>,
     /// Log lines as JSON
     #[arg(long)]
     pub log_json: bool,
+    /// Name items in the log by their keys, not only by the digests of their keys
+    #[arg(long)]
+    pub log_keys: bool,
 }
 
 /// A name becomes part of a key.

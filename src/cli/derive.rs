@@ -44,9 +44,6 @@ struct ExpiryOut<'f> {
     subject: Option<&'f str>,
     /// The instant at which it has expired.
     due: Option<&'f str>,
-    /// As the item has it: the last valid day, or a time.
-    date: Option<&'f str>,
-    owner: Option<&'f str>,
 }
 
 pub fn run(args: &DeriveArgs, format: OutputFormat) -> Outcome {
@@ -102,8 +99,6 @@ fn out<'f>(model: &Model, fold: &'f Fold, aggregates: &'f [AggregateTotals]) -> 
                 name: entry.name,
                 subject: entry.item.text("Subject"),
                 due: entry.item.text("Due"),
-                date: entry.item.text("Date"),
-                owner: entry.item.text("Owner"),
             })
             .collect(),
         findings: fold.findings().into_iter().map(|finding| FindingOut::of(finding, &names)).collect(),
@@ -120,7 +115,10 @@ fn copied(item: &Item) -> Item {
 }
 
 /// One row an aggregate item: its key and its measures that are not zero.
-pub fn print_aggregates(aggregates: &[AggregateTotals]) {
+fn print_aggregates(aggregates: &[AggregateTotals]) {
+    if aggregates.is_empty() {
+        return line("  none");
+    }
     let mut grid = Grid::new(&["Aggregate", "Key", "Total", "Measures"]).right(&[2]);
     for totals in aggregates {
         let measures: Vec<String> = totals
@@ -141,6 +139,9 @@ pub fn print_aggregates(aggregates: &[AggregateTotals]) {
 }
 
 fn print_entries(entries: Vec<Entry<'_>>) {
+    if entries.is_empty() {
+        return line("  none");
+    }
     let mut grid = Grid::new(&["Listing", "Key"]);
     for entry in entries.iter().take(100) {
         grid.row([entry.name.to_owned(), entry.key.to_string()]);
@@ -152,6 +153,9 @@ fn print_entries(entries: Vec<Entry<'_>>) {
 }
 
 fn print_expiries(entries: Vec<Entry<'_>>) {
+    if entries.is_empty() {
+        return line("  none");
+    }
     let mut grid = Grid::new(&["Expiry", "Subject", "Date", "Owner"]);
     for entry in &entries {
         let text = |name: &str| entry.item.text(name).unwrap_or("-").to_owned();

@@ -42,11 +42,20 @@ pub fn print_verdict(report: &VerifyReport) {
     );
     let quarantined = match report.quarantined {
         0 => String::new(),
-        n => format!("; {n} in quarantine, each with a finding"),
+        n => format!("; {n} in quarantine"),
+    };
+    let left_out = match report.left_out {
+        0 => String::new(),
+        n => format!("; {n} left out of sums that would not fit"),
     };
     match report.differences.len() {
-        0 => line(format_args!("{} {read}: 0 differences{quarantined}", paint(GOOD, "exact"))),
-        n => line(format_args!("{} {read}: {}{quarantined}", paint(BAD, "not exact"), count(n, "difference"))),
+        0 => line(format_args!("{} {read}: 0 differences{quarantined}{left_out}", paint(GOOD, "exact"))),
+        n => {
+            line(format_args!("{} {read}: {}{quarantined}{left_out}", paint(BAD, "not exact"), count(n, "difference")))
+        }
+    }
+    if let Some(advice) = report.advice() {
+        line(format_args!("  {advice}"));
     }
 }
 
@@ -79,14 +88,14 @@ pub async fn reconcile(args: &TableArgs, format: OutputFormat) -> Outcome {
             report.quarantined,
         )),
     }
-    Ok(Exit::Fine)
+    Ok(if report.quarantined == 0 { Exit::Fine } else { Exit::Findings })
 }
 
 /// Reconciles with a progress bar, and closes the stream's gap if one is open.
 async fn with_progress(tables: &Tables) -> Result<ReconcileReport, Stop> {
     let table = tables.connection.describe_table(&tables.model.table.name).await?;
     let gap = match &table.stream_arn {
-        Some(arn) => checkpoint::open_gap(&tables.store, arn).await?.map(|gap| (arn, gap)),
+        Some(arn) => checkpoint::open_gap(&tables.store, &tables.clock, arn).await?.map(|gap| (arn, gap)),
         None => None,
     };
     let bar = spinner("items and ledger rows");

@@ -15,23 +15,20 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
-use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
+use super::patience::Patience;
 use super::ports::{CancelReason, Clock, SortRange, Store, StoreError, TransactError};
+use super::scan::{Pages, get_one};
 use crate::model::change::SequenceNumber;
 use crate::model::decimal::Decimal;
 use crate::model::key::TableKey;
+use crate::model::time::{instant, timestamp};
 use crate::model::value::{Item, Value};
 use crate::plan::state;
 use crate::plan::write::{ACTIONS_MAX, Condition, Op, TableRef, Write};
 
-/// Attempts to write state rows before the error is the caller's.
-const ATTEMPTS_MAX: u32 = 6;
-const BACKOFF_FIRST: Duration = Duration::from_millis(50);
-/// Attempts to write the stream's row while others write it, too.
-const RACES_MAX: u32 = 10;
 /// The consumer of those who name none.
 pub const DEFAULT_CONSUMER: &str = "tablekeeper";
 /// Counts the changes of hands of a shard's lease; 0: nobody has had it.
@@ -183,46 +180,51 @@ impl StreamRow {
 /// Reads what earlier runs left of the stream `arn` and of its table's earlier streams.
 ///
 /// # Errors
-/// As [`Store::get`] and [`Store::query`].
-pub async fn load<S: Store>(store: &S, arn: &str, consumer: &str) -> Result<History, StoreError> {
-    Ok(History { stream: stream_row(store, arn).await?, checkpoints: load_shards(store, arn, consumer).await? })
+/// The last of several attempts'.
+pub async fn load<S: Store, C: Clock>(store: &S, clock: &C, arn: &str, consumer: &str) -> Result<History, StoreError> {
+    let stream = stream_row(store, clock, arn).await?;
+    Ok(History { stream, checkpoints: load_shards(store, clock, arn, consumer).await? })
 }
 
 /// A consumer's checkpoints of one stream.
 ///
 /// # Errors
-/// As [`Store::query`].
-pub async fn load_shards<S: Store>(store: &S, arn: &str, consumer: &str) -> Result<Vec<Checkpoint>, StoreError> {
-    let items = rows(store, arn, consumer, SortRange::BeginsWith(state::SHARD_PREFIX.to_owned())).await?;
+/// The last of several attempts'.
+pub async fn load_shards<S: Store, C: Clock>(
+    store: &S,
+    clock: &C,
+    arn: &str,
+    consumer: &str,
+) -> Result<Vec<Checkpoint>, StoreError> {
+    let range = SortRange::BeginsWith(state::SHARD_PREFIX.to_owned());
+    let items = rows(store, clock, arn, consumer, range).await?;
     let arn: Arc<str> = arn.into();
     Ok(items.iter().filter_map(|item| Checkpoint::from_item(&arn, item)).collect())
 }
 
 /// A consumer's rows of one stream, whatever they are.
-pub(super) async fn rows<S: Store>(
+pub(super) async fn rows<S: Store, C: Clock>(
     store: &S,
+    clock: &C,
     arn: &str,
     consumer: &str,
     range: SortRange,
 ) -> Result<Vec<Item>, StoreError> {
     let partition = Value::text(state::stream_partition(arn, consumer));
-    let (mut items, mut start) = (Vec::new(), None);
-    loop {
-        let page = store.query(TableRef::State, &partition, range.clone(), start).await?;
-        items.extend(page.items);
-        match page.next {
-            Some(next) => start = Some(next),
-            None => return Ok(items),
-        }
+    let mut pages = Pages::of_partition(TableRef::State, partition, range);
+    let mut items = Vec::new();
+    while let Some(page) = pages.next(store, clock).await? {
+        items.extend(page);
     }
+    Ok(items)
 }
 
 /// The open gap of the stream's table, to be given to [`close_gap`] after a reconcile that begins now.
 ///
 /// # Errors
-/// As [`Store::get`].
-pub async fn open_gap<S: Store>(store: &S, arn: &str) -> Result<Option<OpenGap>, StoreError> {
-    Ok(stream_row(store, arn).await?.and_then(|row| row.gap))
+/// The last of several attempts'.
+pub async fn open_gap<S: Store, C: Clock>(store: &S, clock: &C, arn: &str) -> Result<Option<OpenGap>, StoreError> {
+    Ok(stream_row(store, clock, arn).await?.and_then(|row| row.gap))
 }
 
 /// Closes a gap after the whole table has been reconciled, unless another one was found since: `seen` is the gap as it was
@@ -281,29 +283,27 @@ async fn change_stream<S: Store, C: Clock>(
     arn: &str,
     change: impl Fn(Option<&StreamRow>) -> Option<StreamRow>,
 ) -> Result<Option<StreamRow>, TransactError> {
-    let mut attempt = 0;
-    loop {
-        let row = stream_row(store, arn).await?;
+    let attempt = || async {
+        let row = stream_row(store, clock, arn).await?;
         let Some(changed) = change(row.as_ref()) else { return Ok(row) };
         let changed = StreamRow { version: row.as_ref().map_or(0, |row| row.version) + 1, ..changed };
         let mut write = changed.write(clock.now());
         if row.is_some_and(|row| row.version == 0) {
             write.condition = Condition::Always;
         }
-        match write_state(store, clock, &[write]).await {
-            Ok(()) => return Ok(Some(changed)),
-            Err(TransactError::Cancelled(reasons))
-                if reasons.contains(&CancelReason::ConditionFailed) && attempt < RACES_MAX => {}
-            Err(error) => return Err(error),
-        }
-        clock.sleep(backoff(BACKOFF_FIRST, attempt, Duration::from_secs(1), clock.jitter())).await;
-        attempt += 1;
-    }
+        write_state(store, clock, &[write]).await.map(|()| Some(changed))
+    };
+    let lost_race = |error: &TransactError| matches!(error, TransactError::Cancelled(reasons) if reasons.contains(&CancelReason::ConditionFailed));
+    Patience::SHORT.repeat(clock, attempt, lost_race).await
 }
 
-pub(super) async fn stream_row<S: Store>(store: &S, arn: &str) -> Result<Option<StreamRow>, StoreError> {
-    let rows = store.get(TableRef::State, &[StreamRow::row_key(arn)]).await?;
-    Ok(rows.into_iter().flatten().next().as_ref().and_then(StreamRow::from_item))
+pub(super) async fn stream_row<S: Store, C: Clock>(
+    store: &S,
+    clock: &C,
+    arn: &str,
+) -> Result<Option<StreamRow>, StoreError> {
+    let row = get_one(store, clock, TableRef::State, StreamRow::row_key(arn)).await?;
+    Ok(row.as_ref().and_then(StreamRow::from_item))
 }
 
 /// The delete of a row that is not needed any more.
@@ -317,21 +317,12 @@ pub fn forget(key: &ShardKey, consumer: &str) -> Write {
 /// # Errors
 /// A failed condition at once, else the last attempt's; rows before the failing hundred are written.
 pub async fn write_state<S: Store, C: Clock>(store: &S, clock: &C, writes: &[Write]) -> Result<(), TransactError> {
+    let can_retry = |error: &TransactError| match error {
+        TransactError::Store(error) => error.can_retry(),
+        TransactError::Cancelled(reasons) => !reasons.contains(&CancelReason::ConditionFailed),
+    };
     for chunk in writes.chunks(ACTIONS_MAX) {
-        let mut attempt = 0;
-        loop {
-            match store.transact(chunk).await {
-                Ok(()) => break,
-                Err(TransactError::Store(error)) if !error.can_retry() => return Err(error.into()),
-                Err(TransactError::Cancelled(reasons)) if reasons.contains(&CancelReason::ConditionFailed) => {
-                    return Err(TransactError::Cancelled(reasons));
-                }
-                Err(error) if attempt + 1 >= ATTEMPTS_MAX => return Err(error),
-                Err(_) => {}
-            }
-            clock.sleep(backoff(BACKOFF_FIRST, attempt, Duration::from_secs(5), clock.jitter())).await;
-            attempt += 1;
-        }
+        Patience::SHORT.repeat(clock, || store.transact(chunk), can_retry).await?;
     }
     Ok(())
 }
@@ -369,12 +360,6 @@ pub async fn write_each<S: Store, C: Clock>(
     Ok(done)
 }
 
-/// `first` doubled `attempt` times, at most `max`, of which the upper half is left to chance.
-pub fn backoff(first: Duration, attempt: u32, max: Duration, jitter: f64) -> Duration {
-    let full = first.saturating_mul(1u32 << attempt.min(16)).min(max);
-    full.mul_f64(0.5 + 0.5 * jitter.clamp(0.0, 1.0))
-}
-
 /// The table's part of a stream's ARN: what the streams of one table have in common.
 pub fn table_of(arn: &str) -> &str {
     arn.split_once("/stream/").map_or(arn, |(table, _)| table)
@@ -386,15 +371,6 @@ pub(super) fn number(count: u64) -> Value {
 
 pub(super) fn count(item: &Item, name: &str) -> Option<u64> {
     item.number(name)?.to_plain().parse().ok()
-}
-
-/// RFC 3339 in UTC with milliseconds: sorts as text.
-pub(crate) fn timestamp(at: DateTime<Utc>) -> String {
-    at.to_rfc3339_opts(SecondsFormat::Millis, true)
-}
-
-fn instant(text: &str) -> Option<DateTime<Utc>> {
-    DateTime::parse_from_rfc3339(text).ok().map(|at| at.to_utc())
 }
 
 #[cfg(test)]
@@ -461,14 +437,5 @@ mod tests {
         ] {
             assert_eq!(Checkpoint::from_item(&arn, &broken), None, "{broken:?}");
         }
-    }
-
-    #[test]
-    fn backoff_doubles_up_to_its_limit() {
-        let at = |attempt, jitter| backoff(Duration::from_millis(100), attempt, Duration::from_secs(1), jitter);
-        assert_eq!(at(0, 1.0), Duration::from_millis(100));
-        assert_eq!(at(2, 1.0), Duration::from_millis(400));
-        assert_eq!(at(2, 0.0), Duration::from_millis(200));
-        assert_eq!(at(u32::MAX, 1.0), Duration::from_secs(1));
     }
 }

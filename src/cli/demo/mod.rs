@@ -98,7 +98,7 @@ async fn read_stream(tables: &Tables, stop: tokio::sync::oneshot::Receiver<()>) 
         on_gap: OnGap::Reconcile,
         ..WorkerSettings::new(tables.model.hash.clone())
     };
-    worker::read(tables, &settings, &Unobserved, async {
+    worker::read(tables, &settings, &Unobserved, true, async {
         let _ = stop.await;
     })
     .await?;
@@ -279,8 +279,8 @@ impl Show<'_> {
         let endpoint = self.tables.endpoint();
         self.say(format_args!(
             "\nDatabase and worker stay up; Ctrl-C ends them. Another terminal may try:\n\n  \
-             AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local AWS_REGION=us-east-1 \\\n  \
-             aws dynamodb scan --endpoint-url {endpoint} --table-name {} \\\n    \
+             AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local aws dynamodb scan --region us-east-1 \\\n    \
+             --endpoint-url {endpoint} --table-name {} \\\n    \
              --filter-expression 'attribute_exists(#k)' --expression-attribute-names '{{\"#k\":\"_keeper\"}}'\n\n  \
              tablekeeper verify --model {} --endpoint {endpoint}\n",
             table.name, self.tables.model.name,

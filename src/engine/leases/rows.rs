@@ -13,8 +13,9 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use crate::engine::checkpoint::{Checkpoint, LEASE, ShardKey, count, number, rows, timestamp};
-use crate::engine::ports::{SortRange, Store, StoreError};
+use crate::engine::checkpoint::{Checkpoint, LEASE, ShardKey, count, number, rows};
+use crate::engine::ports::{Clock, SortRange, Store, StoreError};
+use crate::model::time::timestamp;
 use crate::model::value::{Item, Value};
 use crate::plan::state;
 use crate::plan::write::{Condition, Op, TableRef, Write};
@@ -102,9 +103,14 @@ impl Beat {
 /// Reads all rows of one consumer of the stream.
 ///
 /// # Errors
-/// As [`Store::query`].
-pub async fn load<S: Store>(store: &S, arn: &Arc<str>, consumer: &str) -> Result<Rows, StoreError> {
-    let items = rows(store, arn, consumer, SortRange::All).await?;
+/// The last of several attempts'.
+pub async fn load<S: Store, C: Clock>(
+    store: &S,
+    clock: &C,
+    arn: &Arc<str>,
+    consumer: &str,
+) -> Result<Rows, StoreError> {
+    let items = rows(store, clock, arn, consumer, SortRange::All).await?;
     Ok(Rows {
         shards: items.iter().filter_map(|item| LeaseRow::from_item(arn, item)).collect(),
         workers: items.iter().filter_map(Beat::from_item).collect(),

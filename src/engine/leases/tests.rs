@@ -330,9 +330,10 @@ fn a_newcomer_under_another_model_is_told_from_the_others() {
 #[test]
 fn rows_of_others_are_not_seen() {
     // KCL 1791; and KCL 764: two streams, two consumers, equal shard ids.
-    use crate::adapters::sim::{SimStore, block_on};
+    use crate::adapters::sim::{SimClock, SimStore, block_on};
     use crate::plan::testing::model;
 
+    let clock = SimClock::new(at("2026-03-01T10:00:00Z"), 1);
     let store = SimStore::new(&model().table);
     let partition = state::stream_partition(ARN, "c");
     let put = |partition: &str, sort: &str, attributes: &[(&str, Value)]| {
@@ -355,10 +356,10 @@ fn rows_of_others_are_not_seen() {
         block_on(store.transact(&[write])).unwrap();
     }
     let arn: Arc<str> = ARN.into();
-    assert_eq!(block_on(load(&store, &arn, "c")).unwrap(), Rows::default());
+    assert_eq!(block_on(load(&store, &clock, &arn, "c")).unwrap(), Rows::default());
     let (write, term) = claim("a", "c", None, &checkpoint(&shard(0)));
     block_on(store.transact(&[write])).unwrap();
-    let rows = block_on(load(&store, &arn, "c")).unwrap();
+    let rows = block_on(load(&store, &clock, &arn, "c")).unwrap();
     assert_eq!((rows.shards[0].owner.as_deref(), rows.shards[0].term), (Some("a"), Some(term)));
     assert_eq!(rows.shards[0].checkpoint, checkpoint(&shard(0)));
 }

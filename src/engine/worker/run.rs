@@ -15,8 +15,9 @@ use chrono::{DateTime, Utc};
 use futures::future::{BoxFuture, Either, select};
 use futures::stream::{FuturesUnordered, Stream};
 
-use super::{BatchSink, Observer, Progress, Repair, Repaired, Worker, WorkerError, WorkerReport};
-use crate::engine::checkpoint::{self, Checkpoint, ShardKey, StreamRow, backoff, forget, write_each, write_state};
+use super::{BatchSink, Observer, Progress, Repair, Repaired, TURN_MAX, Worker, WorkerError, WorkerReport};
+use crate::engine::checkpoint::{self, Checkpoint, ShardKey, StreamRow, forget, write_each, write_state};
+use crate::engine::patience::backoff;
 use crate::engine::ports::{Clock, RecordPage, Store, StreamDescription, StreamError, StreamSource, TransactError};
 use crate::engine::shards::{Action, Event, Notice, ShardSettings, ShardTable, Ticket};
 use crate::plan::write::Write;
@@ -89,7 +90,11 @@ where
 {
     let mut stop = pin!(stop);
     let mut report = WorkerReport::default();
-    let mut run = Run::start(worker).await?;
+    let mut run = match select(pin!(Run::start(worker)), stop.as_mut()).await {
+        Either::Left((run, _)) => run?,
+        // Nothing has been read yet, so there is nothing to finish.
+        Either::Right(_) => return Ok(report),
+    };
     loop {
         std::mem::swap(&mut run.report, &mut report);
         let result = run.go(stop.as_mut()).await;
@@ -128,7 +133,11 @@ where
     G: Repair,
 {
     loop {
-        let reason = match Run::start(worker).await {
+        let started = match select(pin!(Run::start(worker)), stop.as_mut()).await {
+            Either::Left((run, _)) => run,
+            Either::Right(_) => return Ok(None),
+        };
+        let reason = match started {
             Ok(run) => return Ok(Some(run)),
             Err(WorkerError::State(error)) if error.can_retry() => error.to_string(),
             Err(WorkerError::StateWrite(TransactError::Store(error))) if error.can_retry() => error.to_string(),
@@ -164,7 +173,7 @@ where
 {
     async fn start(worker: Worker<'w, B, S, T, C, O, G>) -> Outcome<Self, B> {
         let description = first_description(&worker).await?;
-        let history = checkpoint::load(worker.store, &description.arn, &worker.settings.consumer)
+        let history = checkpoint::load(worker.store, worker.clock, &description.arn, &worker.settings.consumer)
             .await
             .map_err(WorkerError::State)?;
         let now = worker.clock.now();
@@ -206,6 +215,8 @@ where
     async fn go(&mut self, mut stop: Pin<&mut (impl Future<Output = ()> + Send)>) -> Outcome<Ended, B> {
         let mut stopping = false;
         loop {
+            let (owned, reached) = self.table.standing();
+            self.tell(Progress::Turn { owned, reached });
             if !stopping {
                 self.begin();
             }
@@ -214,8 +225,8 @@ where
             }
             let pause = match stopping {
                 // Only the batch under way is waited for; it wakes by itself.
-                true => Duration::from_secs(60),
-                false => (self.wake_at() - self.worker.clock.now()).to_std().unwrap_or_default(),
+                true => TURN_MAX,
+                false => (self.wake_at() - self.worker.clock.now()).to_std().unwrap_or_default().min(TURN_MAX),
             };
             let wake = self.wait(stop.as_mut(), stopping, pause).await;
             // What has come meanwhile is not looked at: it answers questions of long ago.
@@ -324,6 +335,9 @@ where
 
     async fn event(&mut self, event: Event) -> Outcome<(), B> {
         let described = matches!(event, Event::Described(_));
+        if let Event::Described(description) = &event {
+            self.tell(Progress::Listed { shards: description.shards.len() });
+        }
         let notices = self.table.on(event, self.worker.clock.now(), self.worker.clock.jitter());
         if described || notices.iter().any(|notice| matches!(notice, Notice::Finished(_))) {
             self.look_soon();
@@ -345,7 +359,8 @@ where
 
     /// Deletes the rows of an earlier stream of the table: its gap is in the stream row by now.
     async fn drop_stream(&mut self, arn: &str) -> Outcome<(), B> {
-        let rows = checkpoint::load_shards(self.worker.store, arn, &self.worker.settings.consumer).await;
+        let Worker { store, clock, settings, .. } = self.worker;
+        let rows = checkpoint::load_shards(store, clock, arn, &settings.consumer).await;
         let keys = rows.map_err(WorkerError::State)?.into_iter().map(|row| row.key).collect();
         self.request(Action::Forget(keys));
         Ok(())

@@ -230,7 +230,7 @@ impl Stage {
     }
 
     fn rows(&self, consumer: &str) -> Rows {
-        crate::adapters::sim::block_on(load(&self.store, &ARN.into(), consumer)).unwrap()
+        crate::adapters::sim::block_on(load(&self.store, &self.clock, &ARN.into(), consumer)).unwrap()
     }
 
     /// Unfinished shards by owner.

@@ -216,7 +216,7 @@ fn a_shard_that_is_read_again_from_its_beginning_changes_nothing() {
     world.settle();
     let before: BTreeMap<_, _> = aggregates(&world);
     let arn = world.stream.lock().arn.clone();
-    for shard in world.clock.run(load_shards(&world.store, &arn, DEFAULT_CONSUMER)).unwrap() {
+    for shard in world.clock.run(load_shards(&world.store, &world.clock, &arn, DEFAULT_CONSUMER)).unwrap() {
         world.store.set_state(&Checkpoint::row_key(&shard.key, DEFAULT_CONSUMER), None);
     }
     world.settle();

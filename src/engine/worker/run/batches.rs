@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::{Applied, BACKOFF_MAX, Outcome, Run};
 use crate::engine::batch::OldImages;
-use crate::engine::checkpoint::backoff;
+use crate::engine::patience::backoff;
 use crate::engine::ports::{Clock, RecordPage, Store, StreamError, StreamSource};
 use crate::engine::shards::{Event, PageSeen, Ticket};
 use crate::engine::worker::{BatchSink, Observer, Progress, Repair, WorkerError};
@@ -48,6 +48,7 @@ where
             Err(error) => return self.event(Event::Page(ticket, Err(error))).await,
         };
         self.report.reads += 1;
+        self.tell(Progress::Read { records: page.records.len() });
         let seen = PageSeen {
             records: page.records.len(),
             last: page.records.iter().rev().find_map(sequence),

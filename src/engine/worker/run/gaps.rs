@@ -91,7 +91,7 @@ where
             self.repair = RepairState::default();
             self.tell(Progress::GapClosed);
         }
-        if let Some(row) = stream_row(store, &arn).await.map_err(WorkerError::State)? {
+        if let Some(row) = stream_row(store, clock, &arn).await.map_err(WorkerError::State)? {
             self.stream = row;
         }
         Ok(())

@@ -108,9 +108,9 @@ where
         self.requests.push(Box::pin(async move {
             let beat = beat.write(&arn, consumer, begun, now);
             let rows = match write_state(worker.store, worker.clock, &[beat]).await {
-                Ok(()) => {
-                    leases::load(worker.store, &arn, consumer).await.map_err(|e| LookError::Failed(e.to_string()))
-                }
+                Ok(()) => leases::load(worker.store, worker.clock, &arn, consumer)
+                    .await
+                    .map_err(|e| LookError::Failed(e.to_string())),
                 Err(TransactError::Cancelled(reasons)) if reasons.contains(&CancelReason::ConditionFailed) => {
                     Err(LookError::Replaced)
                 }
@@ -171,7 +171,7 @@ where
             // A row that stays is found again by the next look.
             let _ = write_each(worker.store, worker.clock, &graves).await;
             let row = match &granted {
-                Ok(_) => stream_row(worker.store, &arn).await.map_err(|error| error.to_string()),
+                Ok(_) => stream_row(worker.store, worker.clock, &arn).await.map_err(|error| error.to_string()),
                 // Some of them may have been granted: the next look shows them as its own and claims them anew.
                 Err(error) => Err(error.to_string()),
             };
@@ -200,7 +200,7 @@ where
                 self.event(Event::Owned(key, true)).await?;
             }
         }
-        let told = (self.table.owned_count(), claimed.workers);
+        let told = (self.table.standing().0, claimed.workers);
         if self.leases.as_ref().is_some_and(|state| state.told != told) {
             self.tell(Progress::Shares { owned: told.0, workers: told.1 });
         }
