@@ -43,6 +43,10 @@ impl Observer<BatchReport> for Log {
             Progress::CheckpointFailed(reason) => {
                 warn!(error = reason, "a checkpoint was not stored, it is tried again");
             }
+            Progress::ShardTaken { shard, from } => info!(shard = %shard.shard, from, "shard taken"),
+            Progress::ShardLost(shard) => info!(shard = %shard.shard, "shard is another worker's now"),
+            Progress::Shares { owned, workers } => info!(owned, workers, "shards are shared"),
+            Progress::LeasesFailed(reason) => warn!(error = reason, "leases were not renewed, it is tried again"),
             Progress::Stopping => info!("stopping: the batch at hand is finished first"),
             Progress::Turn { .. } | Progress::Listed { .. } | Progress::Read { .. } => {}
         }
@@ -218,8 +222,8 @@ mod tests {
         with_default(lines.clone(), || {
             log.progress(Progress::Started { arn: "arn", shards: 1, resumed: 1 });
             notices.iter().for_each(|notice| log.progress(Progress::Notice(notice)));
-            log.progress(Progress::Batch { shard: &key, records: report.records, report: &report });
-            log.progress(Progress::Batch { shard: &key, records: 7, report: &quiet });
+            log.progress(Progress::Batch { shard: &key, shards: 1, records: report.records, report: &report });
+            log.progress(Progress::Batch { shard: &key, shards: 1, records: 7, report: &quiet });
             log.progress(Progress::BatchFailed { shard: &key, attempt: 1, error: &failure });
             log.progress(Progress::RepairFailed("r"));
             log.progress(Progress::CheckpointFailed("c"));

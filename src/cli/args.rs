@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use chrono::NaiveDate;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use tablekeeper::engine::checkpoint::DEFAULT_CONSUMER;
 
 const EXIT_CODES: &str = "Exit codes: 0 fine, 1 findings or differences, 2 usage or model fault, 3 incomplete run.";
 
@@ -121,6 +122,16 @@ pub struct WorkerArgs {
     /// What to do when records were lost past retention
     #[arg(long, value_enum, default_value_t = OnGapArg::Reconcile)]
     pub on_gap: OnGapArg,
+    /// Name of this worker among those that share the shards; one that is killed goes on at once under the same name, under
+    /// another only after the lease time. Default: a new name each time
+    #[arg(long, value_name = "NAME", value_parser = parse_name)]
+    pub worker_id: Option<String>,
+    /// Workers of one consumer share the table's shards, two consumers each read all of them
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_CONSUMER, value_parser = parse_name)]
+    pub consumer: String,
+    /// How long a worker may be silent before others take its shards; 0: every worker reads every shard, as with --until-idle
+    #[arg(long, default_value_t = 10, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(0..=3600))]
+    pub lease_seconds: u64,
     /// Serve /healthz, /readyz and /metrics (Prometheus) here, for example 127.0.0.1:9464; nothing is served by default
     #[arg(long, value_name = "ADDR:PORT")]
     pub listen: Option<SocketAddr>,
@@ -130,6 +141,12 @@ pub struct WorkerArgs {
     /// Name items in the log by their keys, not only by the digests of their keys
     #[arg(long)]
     pub log_keys: bool,
+}
+
+/// A name becomes part of a key.
+fn parse_name(text: &str) -> Result<String, String> {
+    let fits = (1..=100).contains(&text.len()) && text.chars().all(|c| c.is_ascii_graphic() && c != '#');
+    if fits { Ok(text.to_owned()) } else { Err("use 1 to 100 letters, digits or signs other than `#`".to_owned()) }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -12,7 +12,8 @@ use tablekeeper::adapters::dynamodb::{Call, Connection, DynamoStream};
 use tablekeeper::adapters::http::{self, Consumption, Listening, Telemetry};
 use tablekeeper::adapters::log::Log;
 use tablekeeper::engine::batch::{ApplyError, BatchReport};
-use tablekeeper::engine::ports::StreamError;
+use tablekeeper::engine::leases::LeaseSettings;
+use tablekeeper::engine::ports::{Clock, StreamError};
 use tablekeeper::engine::shards::ShardSettings;
 use tablekeeper::engine::telemetry::explain;
 use tablekeeper::engine::worker::{Observer, OnGap, Worker, WorkerError, WorkerReport, WorkerSettings};
@@ -31,6 +32,7 @@ struct WorkerOut {
     reads: u64,
     gaps: u64,
     gap_open: bool,
+    leases_lost: u64,
 }
 
 pub async fn run(args: &WorkerArgs, format: OutputFormat) -> Outcome {
@@ -61,6 +63,8 @@ pub async fn run(args: &WorkerArgs, format: OutputFormat) -> Outcome {
             OnGapArg::Reconcile => OnGap::Reconcile,
         },
         until_idle: args.until_idle,
+        consumer: args.consumer.clone(),
+        leases: leases(args, &tables.clock),
         ..WorkerSettings::new(tables.model.hash.clone())
     };
     let result = observed(&tables, &settings, Log { keys: args.log_keys }, listening, stop).await;
@@ -73,6 +77,7 @@ pub async fn run(args: &WorkerArgs, format: OutputFormat) -> Outcome {
             reads: report.reads,
             gaps: report.gaps,
             gap_open: report.gap_open,
+            leases_lost: report.leases_lost,
         })?,
         OutputFormat::Text => line(format_args!(
             "{} in {}; everything read is applied",
@@ -83,6 +88,18 @@ pub async fn run(args: &WorkerArgs, format: OutputFormat) -> Outcome {
     Ok(if report.gap_open { Exit::Incomplete } else { Exit::Fine })
 }
 
+/// How this worker shares the shards. The embedded database in a directory has one process, which needs no leases.
+fn leases(args: &WorkerArgs, clock: &impl Clock) -> Option<LeaseSettings> {
+    if args.lease_seconds == 0 || args.table.data_dir.is_some() {
+        return None;
+    }
+    // The process id alone is the same in every container.
+    let name = || format!("{:x}-{:06x}", std::process::id(), (clock.jitter() * f64::from(1 << 24)) as u32);
+    let worker = args.worker_id.clone().unwrap_or_else(name);
+    Some(LeaseSettings { worker, lease_time: Duration::from_secs(args.lease_seconds) })
+}
+
+/// Reads the table's stream until `stop` completes, or until idle by the settings.
 /// Reads until told to stop, with a log and, if so wished, with health and metrics over HTTP.
 async fn observed(
     tables: &Tables,

@@ -6,24 +6,34 @@
 //!
 //! | `PK` | `SK` | attributes |
 //! |---|---|---|
-//! | `STREAM` | ARN of the table (the stream's ARN up to `/stream/`) | `Arn` of the stream last read, `Model` (hash), `GapSince`, `GapLast`, `GapCause`, `GapLoss`, `UpdatedAt` |
-//! | `STREAM#<stream ARN>` | `SHARD#<shard id>` | `Seq` (padded; absent: nothing read yet), `Finished`, `Parent`, `ReadAt` |
+//! | `STREAM` | ARN of the table (the stream's ARN up to `/stream/`) | `Arn` of the stream last read, `Model` (hash), `GapSince`, `GapLast`, `GapCause`, `GapLoss`, `Version`, `UpdatedAt` |
+//! | `STREAM#<stream ARN>#<consumer>` | `SHARD#<shard id>` | `Seq` (padded; NULL or absent: nothing read yet), `Finished`, `Parent`, `ReadAt`; `Owner` and `Lease` belong to [`super::leases`] |
 //!
-//! Rows are keyed by ARN, so equal shard ids of two streams never meet; rows that do not decode are another's and ignored.
+//! Rows are keyed by ARN and consumer, so equal shard ids of two streams, or of two consumers, never meet; rows that do not
+//! decode are another's and ignored. The stream's own row is shared by all: a gap is a fact about the table's derived items.
+//! Several workers write it, so every write goes by its `Version`, and none can undo a gap that another has found.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::patience::Patience;
 use super::ports::{CancelReason, Clock, SortRange, Store, StoreError, TransactError};
 use super::scan::{Pages, get_one};
 use crate::model::change::SequenceNumber;
+use crate::model::decimal::Decimal;
 use crate::model::key::TableKey;
 use crate::model::time::{instant, timestamp};
 use crate::model::value::{Item, Value};
 use crate::plan::state;
 use crate::plan::write::{ACTIONS_MAX, Condition, Op, TableRef, Write};
+
+/// The consumer of those who name none.
+pub const DEFAULT_CONSUMER: &str = "tablekeeper";
+/// Counts the changes of hands of a shard's lease; 0: nobody has had it.
+pub(super) const LEASE: &str = "Lease";
+const VERSION: &str = "Version";
 
 /// A shard of a stream; ids alone are not unique.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -52,6 +62,8 @@ pub struct StreamRow {
     /// Hash of the model under which the stream was last read.
     pub model: String,
     pub gap: Option<OpenGap>,
+    /// Counts the writes of the row.
+    pub version: u64,
 }
 
 /// Records may be missing since then, and the table has not been reconciled yet.
@@ -74,30 +86,39 @@ pub struct History {
 }
 
 impl Checkpoint {
-    pub fn row_key(key: &ShardKey) -> TableKey {
-        state::checkpoint_key(&key.arn, &key.shard)
+    pub fn row_key(key: &ShardKey, consumer: &str) -> TableKey {
+        state::checkpoint_key(&key.arn, consumer, &key.shard)
     }
 
-    /// The put that stores the row, whatever is there: the row is a hint.
-    pub fn write(&self) -> Write {
-        let key = Checkpoint::row_key(&self.key);
-        let mut item = state_item(&key)
+    /// The update that stores the position and leaves the lease as it is. With a `term` it holds only while that lease
+    /// lasts; without, it is stored whatever is there: the row is a hint.
+    pub fn write(&self, consumer: &str, term: Option<u64>) -> Write {
+        // Adding 0 makes the attribute, so that a lease can be taken on condition of it.
+        let (add, condition) = match term {
+            None => (BTreeMap::from([(LEASE.to_owned(), Decimal::zero())]), Condition::Always),
+            Some(term) => (BTreeMap::new(), Condition::Equals(LEASE.to_owned(), number(term))),
+        };
+        let op = Op::Update { add, set: self.attributes() };
+        Write { table: TableRef::State, key: Checkpoint::row_key(&self.key, consumer), op, condition }
+    }
+
+    pub(super) fn attributes(&self) -> Item {
+        let last = self.last.as_ref().map_or(Value::Null(true), |last| Value::text(last.padded()));
+        let mut item = Item::new()
             .with("Finished", Value::Bool(self.finished))
-            .with("ReadAt", Value::text(timestamp(self.read_at)));
-        if let Some(last) = &self.last {
-            item.insert("Seq", Value::text(last.padded()));
-        }
+            .with("ReadAt", Value::text(timestamp(self.read_at)))
+            .with("Seq", last);
         if let Some(parent) = &self.parent {
             item.insert("Parent", Value::text(parent.clone()));
         }
-        put(key, item)
+        item
     }
 
     /// Reads a row of the stream `arn`; `None` for a row that is not one of ours.
     pub fn from_item(arn: &Arc<str>, item: &Item) -> Option<Checkpoint> {
-        let shard = item.text("SK")?.strip_prefix("SHARD#")?;
+        let shard = item.text(state::SORT)?.strip_prefix(state::SHARD_PREFIX)?;
         let last = match item.get("Seq") {
-            None => None,
+            None | Some(Value::Null(_)) => None,
             Some(value) => Some(value.as_text()?.parse().ok()?),
         };
         Some(Checkpoint {
@@ -115,11 +136,14 @@ impl StreamRow {
         state::stream_key(table_of(arn))
     }
 
+    /// The put that stores the row, provided that it still has the version before this one.
     pub fn write(&self, now: DateTime<Utc>) -> Write {
         let key = StreamRow::row_key(&self.arn);
-        let mut item = state_item(&key)
+        let mut item = key
+            .to_item(&state::key_names())
             .with("Arn", Value::text(self.arn.clone()))
             .with("Model", Value::text(self.model.clone()))
+            .with(VERSION, number(self.version))
             .with("UpdatedAt", Value::text(timestamp(now)));
         if let Some(gap) = &self.gap {
             item.insert("GapSince", Value::text(timestamp(gap.since)));
@@ -127,7 +151,11 @@ impl StreamRow {
             item.insert("GapCause", Value::text(gap.cause.clone()));
             item.insert("GapLoss", Value::Bool(gap.loss));
         }
-        put(key, item)
+        let condition = match self.version {
+            0 | 1 => Condition::Absent,
+            version => Condition::Equals(VERSION.to_owned(), number(version - 1)),
+        };
+        Write { table: TableRef::State, key, op: Op::Put(item), condition }
     }
 
     pub fn from_item(item: &Item) -> Option<StreamRow> {
@@ -140,7 +168,12 @@ impl StreamRow {
             }),
             None => None,
         };
-        Some(StreamRow { arn: item.text("Arn")?.to_owned(), model: item.text("Model")?.to_owned(), gap })
+        Some(StreamRow {
+            arn: item.text("Arn")?.to_owned(),
+            model: item.text("Model")?.to_owned(),
+            gap,
+            version: count(item, VERSION).unwrap_or_default(),
+        })
     }
 }
 
@@ -148,24 +181,42 @@ impl StreamRow {
 ///
 /// # Errors
 /// The last of several attempts'.
-pub async fn load<S: Store, C: Clock>(store: &S, clock: &C, arn: &str) -> Result<History, StoreError> {
-    Ok(History { stream: stream_row(store, clock, arn).await?, checkpoints: load_shards(store, clock, arn).await? })
+pub async fn load<S: Store, C: Clock>(store: &S, clock: &C, arn: &str, consumer: &str) -> Result<History, StoreError> {
+    let stream = stream_row(store, clock, arn).await?;
+    Ok(History { stream, checkpoints: load_shards(store, clock, arn, consumer).await? })
 }
 
-/// The checkpoints of one stream.
+/// A consumer's checkpoints of one stream.
 ///
 /// # Errors
 /// The last of several attempts'.
-pub async fn load_shards<S: Store, C: Clock>(store: &S, clock: &C, arn: &str) -> Result<Vec<Checkpoint>, StoreError> {
+pub async fn load_shards<S: Store, C: Clock>(
+    store: &S,
+    clock: &C,
+    arn: &str,
+    consumer: &str,
+) -> Result<Vec<Checkpoint>, StoreError> {
+    let range = SortRange::BeginsWith(state::SHARD_PREFIX.to_owned());
+    let items = rows(store, clock, arn, consumer, range).await?;
     let arn: Arc<str> = arn.into();
-    let partition = state::checkpoint_key(&arn, "").partition;
-    let range = SortRange::BeginsWith("SHARD#".to_owned());
+    Ok(items.iter().filter_map(|item| Checkpoint::from_item(&arn, item)).collect())
+}
+
+/// A consumer's rows of one stream, whatever they are.
+pub(super) async fn rows<S: Store, C: Clock>(
+    store: &S,
+    clock: &C,
+    arn: &str,
+    consumer: &str,
+    range: SortRange,
+) -> Result<Vec<Item>, StoreError> {
+    let partition = Value::text(state::stream_partition(arn, consumer));
     let mut pages = Pages::of_partition(TableRef::State, partition, range);
-    let mut checkpoints = Vec::new();
-    while let Some(items) = pages.next(store, clock).await? {
-        checkpoints.extend(items.iter().filter_map(|item| Checkpoint::from_item(&arn, item)));
+    let mut items = Vec::new();
+    while let Some(page) = pages.next(store, clock).await? {
+        items.extend(page);
     }
-    Ok(checkpoints)
+    Ok(items)
 }
 
 /// The open gap of the stream's table, to be given to [`close_gap`] after a reconcile that begins now.
@@ -187,29 +238,77 @@ pub async fn close_gap<S: Store, C: Clock>(
     arn: &str,
     seen: &OpenGap,
 ) -> Result<bool, TransactError> {
-    let Some(row) = stream_row(store, clock, arn).await? else { return Ok(true) };
-    match &row.gap {
-        None => return Ok(true),
-        Some(gap) if gap != seen => return Ok(false),
-        Some(_) => {}
-    }
-    let mut write = StreamRow { gap: None, ..row }.write(clock.now());
-    write.condition = Condition::Equals("GapLast".to_owned(), Value::text(timestamp(seen.last)));
-    match write_state(store, clock, &[write]).await {
-        Ok(()) => Ok(true),
-        Err(TransactError::Cancelled(reasons)) if reasons.contains(&CancelReason::ConditionFailed) => Ok(false),
-        Err(error) => Err(error),
-    }
+    let row = change_stream(store, clock, arn, |row| {
+        let row = row.filter(|row| row.gap.as_ref() == Some(seen))?;
+        Some(StreamRow { gap: None, ..row.clone() })
+    })
+    .await?;
+    Ok(row.is_none_or(|row| row.gap.is_none()))
 }
 
-async fn stream_row<S: Store, C: Clock>(store: &S, clock: &C, arn: &str) -> Result<Option<StreamRow>, StoreError> {
+/// Adds a gap to those that are open, or opens one: the first loss names the cause, what was open longer stays open since
+/// then. The row as it is afterwards.
+///
+/// # Errors
+/// The last of several attempts.
+pub async fn add_gap<S: Store, C: Clock>(
+    store: &S,
+    clock: &C,
+    stream: &StreamRow,
+    found: &OpenGap,
+) -> Result<StreamRow, TransactError> {
+    let add = |row: Option<&StreamRow>| {
+        let gap = match row.and_then(|row| row.gap.clone()) {
+            None => found.clone(),
+            Some(earlier) => {
+                // Later than the earlier one's, so that a reconcile which began before this gap does not close it.
+                let last = found.last.max(earlier.last + TimeDelta::milliseconds(1));
+                match earlier.loss || !found.loss {
+                    true => OpenGap { last, ..earlier },
+                    false => OpenGap { since: earlier.since.min(found.since), last, ..found.clone() },
+                }
+            }
+        };
+        Some(StreamRow { gap: Some(gap), ..stream.clone() })
+    };
+    let row = change_stream(store, clock, &stream.arn, add).await?;
+    Ok(row.unwrap_or_else(|| stream.clone()))
+}
+
+/// Reads the stream's row and writes what `change` makes of it (`None`: leave it), again while others were faster. The row as
+/// it is afterwards.
+async fn change_stream<S: Store, C: Clock>(
+    store: &S,
+    clock: &C,
+    arn: &str,
+    change: impl Fn(Option<&StreamRow>) -> Option<StreamRow>,
+) -> Result<Option<StreamRow>, TransactError> {
+    let attempt = || async {
+        let row = stream_row(store, clock, arn).await?;
+        let Some(changed) = change(row.as_ref()) else { return Ok(row) };
+        let changed = StreamRow { version: row.as_ref().map_or(0, |row| row.version) + 1, ..changed };
+        let mut write = changed.write(clock.now());
+        if row.is_some_and(|row| row.version == 0) {
+            write.condition = Condition::Always;
+        }
+        write_state(store, clock, &[write]).await.map(|()| Some(changed))
+    };
+    let lost_race = |error: &TransactError| matches!(error, TransactError::Cancelled(reasons) if reasons.contains(&CancelReason::ConditionFailed));
+    Patience::SHORT.repeat(clock, attempt, lost_race).await
+}
+
+pub(super) async fn stream_row<S: Store, C: Clock>(
+    store: &S,
+    clock: &C,
+    arn: &str,
+) -> Result<Option<StreamRow>, StoreError> {
     let row = get_one(store, clock, TableRef::State, StreamRow::row_key(arn)).await?;
     Ok(row.as_ref().and_then(StreamRow::from_item))
 }
 
 /// The delete of a row that is not needed any more.
-pub fn forget(key: &ShardKey) -> Write {
-    let key = Checkpoint::row_key(key);
+pub fn forget(key: &ShardKey, consumer: &str) -> Write {
+    let key = Checkpoint::row_key(key, consumer);
     Write { table: TableRef::State, key, op: Op::Delete, condition: Condition::Always }
 }
 
@@ -228,17 +327,50 @@ pub async fn write_state<S: Store, C: Clock>(store: &S, clock: &C, writes: &[Wri
     Ok(())
 }
 
+/// Writes that stand each for itself: true for those that were done, false for those whose condition did not hold.
+///
+/// # Errors
+/// The last attempt's; earlier ones may have been done.
+pub async fn write_each<S: Store, C: Clock>(
+    store: &S,
+    clock: &C,
+    writes: &[Write],
+) -> Result<Vec<bool>, TransactError> {
+    let mut done = Vec::with_capacity(writes.len());
+    for chunk in writes.chunks(ACTIONS_MAX) {
+        let mut standing = vec![true; chunk.len()];
+        loop {
+            let due: Vec<Write> =
+                chunk.iter().zip(&standing).filter(|(_, stands)| **stands).map(|(w, _)| w.clone()).collect();
+            if due.is_empty() {
+                break;
+            }
+            let reasons = match write_state(store, clock, &due).await {
+                Ok(()) => break,
+                Err(TransactError::Cancelled(reasons)) if reasons.contains(&CancelReason::ConditionFailed) => reasons,
+                Err(error) => return Err(error),
+            };
+            let mut reasons = reasons.iter();
+            for stands in standing.iter_mut().filter(|stands| **stands) {
+                *stands = reasons.next() != Some(&CancelReason::ConditionFailed);
+            }
+        }
+        done.extend(standing);
+    }
+    Ok(done)
+}
+
 /// The table's part of a stream's ARN: what the streams of one table have in common.
 pub fn table_of(arn: &str) -> &str {
     arn.split_once("/stream/").map_or(arn, |(table, _)| table)
 }
 
-fn state_item(key: &TableKey) -> Item {
-    key.to_item(&state::key_names())
+pub(super) fn number(count: u64) -> Value {
+    Value::N(i64::try_from(count).unwrap_or(i64::MAX).into())
 }
 
-fn put(key: TableKey, item: Item) -> Write {
-    Write { table: TableRef::State, key, op: Op::Put(item), condition: Condition::Always }
+pub(super) fn count(item: &Item, name: &str) -> Option<u64> {
+    item.number(name)?.to_plain().parse().ok()
 }
 
 #[cfg(test)]
@@ -258,7 +390,14 @@ mod tests {
     fn item_of(write: Write) -> Item {
         match write.op {
             Op::Put(item) => item,
-            other => panic!("not a put: {other:?}"),
+            Op::Update { set, .. } => write
+                .key
+                .to_item(&state::key_names())
+                .0
+                .into_iter()
+                .chain(set.0)
+                .fold(Item::new(), |item, (name, value)| item.with(name, value)),
+            other => panic!("neither a put nor an update: {other:?}"),
         }
     }
 
@@ -266,12 +405,13 @@ mod tests {
     fn rows_read_back_as_written() {
         let bare = Checkpoint { parent: None, last: None, finished: false, ..row() };
         for checkpoint in [row(), bare] {
-            let item = item_of(checkpoint.write());
+            let item = item_of(checkpoint.write("c", None));
             assert_eq!(Checkpoint::from_item(&checkpoint.key.arn, &item), Some(checkpoint));
         }
         let gap = OpenGap { since: row().read_at, last: row().read_at, cause: "trimmed".to_owned(), loss: true };
         for gap in [None, Some(gap)] {
-            let stream = StreamRow { arn: "arn:x:table/T/stream/1".to_owned(), model: "abc".to_owned(), gap };
+            let stream =
+                StreamRow { arn: "arn:x:table/T/stream/1".to_owned(), model: "abc".to_owned(), gap, version: 3 };
             assert_eq!(StreamRow::from_item(&item_of(stream.write(row().read_at))), Some(stream));
         }
     }
@@ -279,7 +419,8 @@ mod tests {
     #[test]
     fn equal_shard_ids_of_two_streams_have_two_rows() {
         let other = ShardKey { arn: "arn:x:table/T/stream/2".into(), shard: "shardId-1".into() };
-        assert_ne!(Checkpoint::row_key(&row().key), Checkpoint::row_key(&other));
+        assert_ne!(Checkpoint::row_key(&row().key, "c"), Checkpoint::row_key(&other, "c"));
+        assert_ne!(Checkpoint::row_key(&row().key, "c"), Checkpoint::row_key(&row().key, "d"), "two consumers");
         assert_eq!(table_of(&row().key.arn), table_of(&other.arn));
         assert_ne!(table_of("arn:x:table/T/stream/1"), table_of("arn:x:table/U/stream/1"));
     }
@@ -287,7 +428,7 @@ mod tests {
     #[test]
     fn rows_of_others_are_ignored() {
         let arn: Arc<str> = "a".into();
-        let good = item_of(row().write());
+        let good = item_of(row().write("c", None));
         for broken in [
             good.clone().with("SK", Value::text("LEASE#1")),
             good.clone().with("Seq", Value::text("not a number")),

@@ -7,6 +7,7 @@
 //! - [`ports`]: all that is asked of the outside: [`ports::Store`], [`ports::StreamSource`], [`ports::Clock`], [`ports::Sink`];
 //! - [`batch`] and [`commit`]: records or scanned items in, one commit of all that they change; `work` is one item's part in it;
 //! - [`shards`]: the life of a stream's shards as a pure state table; [`worker`] drives it and [`checkpoint`] keeps its place;
+//! - [`leases`]: which of several workers reads which shard, pure;
 //! - [`reconcile`]: first start, repair and a changed model; [`verify`]: the proof;
 //! - [`sweep`], [`alerts`], [`outbox`]: what falls due, what is told of it once, and how that is delivered;
 //! - [`scan`] and `patience`: reading page by page, and trying again.
@@ -17,6 +18,7 @@ pub mod alerts;
 pub mod batch;
 pub mod checkpoint;
 pub mod commit;
+pub mod leases;
 pub mod outbox;
 mod patience;
 pub mod ports;

@@ -28,6 +28,7 @@ use super::checkpoint::{Checkpoint, ShardKey};
 use super::ports::{ShardIterator, ShardStart, StreamDescription, StreamError};
 use crate::model::change::SequenceNumber;
 pub use table::ShardTable;
+pub(super) use table::later;
 
 /// Rates and limits; every one is a bound.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,6 +53,8 @@ pub struct ShardSettings {
     pub retention: Duration,
     /// Empty pages in a row after which a shard counts as read to its tip. One is not enough: empty pages occur before records.
     pub idle_pages: u32,
+    /// Most requests for iterators and records a second, all shards together: bounds what many idle shards cost.
+    pub requests_per_second: u32,
     /// Whether shards that are newly listed belong to this worker.
     pub own_new: bool,
 }
@@ -69,6 +72,7 @@ impl Default for ShardSettings {
             heartbeat: Duration::from_secs(300),
             retention: Duration::from_secs(24 * 3600),
             idle_pages: 3,
+            requests_per_second: 500,
             own_new: true,
         }
     }

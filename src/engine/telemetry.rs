@@ -125,6 +125,30 @@ pub static SHARDS_LISTED: Metric =
     gauge("tablekeeper_shards_listed", &[], "shards", "Shards of the stream as last listed, finished ones among them");
 pub static SHARDS_FINISHED: Metric =
     counter("tablekeeper_shards_finished_total", &[], "shards", "Shards read to their end");
+pub static SHARDS_TAKEN: Metric = counter(
+    "tablekeeper_shards_taken_total",
+    &[],
+    "shards",
+    "Shards whose lease this worker has taken; with one worker each shard is taken once",
+);
+pub static LEASES_LOST: Metric = counter(
+    "tablekeeper_leases_lost_total",
+    &[],
+    "shards",
+    "Shards that other workers have taken over, or may have while this one was silent",
+);
+pub static LEASE_FAILURES: Metric = counter(
+    "tablekeeper_lease_failures_total",
+    &[],
+    "requests",
+    "Attempts to renew the leases that failed; after a lease time without one that succeeds others take the shards",
+);
+pub static WORKERS: Metric = gauge(
+    "tablekeeper_workers",
+    &[],
+    "workers",
+    "Workers that share the shards, as this one sees them; 0 without leases",
+);
 pub static PAGES: Metric =
     counter("tablekeeper_pages_read_total", &["content"], "pages", "Pages read from the stream: records, or empty");
 pub static TROUBLE: Metric = counter(
@@ -195,6 +219,10 @@ pub static METRICS: &[&Metric] = &[
     &SHARDS_OWNED,
     &SHARDS_LISTED,
     &SHARDS_FINISHED,
+    &SHARDS_TAKEN,
+    &LEASES_LOST,
+    &LEASE_FAILURES,
+    &WORKERS,
     &PAGES,
     &TROUBLE,
     &GAPS,
@@ -215,7 +243,7 @@ pub const BATCH_BUCKETS: [f64; 9] = [1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0
 pub const CENSUS_AGE_MAX: Duration = Duration::from_secs(5);
 
 /// Fields of log lines, besides time, level, target and `message`.
-pub const LOG_FIELDS: [(&str, &str); 32] = [
+pub const LOG_FIELDS: [(&str, &str); 35] = [
     ("address", "where health and metrics are served"),
     ("already_applied", "items whose record, or something later, had been applied before"),
     ("applied", "items whose record was applied"),
@@ -227,6 +255,7 @@ pub const LOG_FIELDS: [(&str, &str); 32] = [
     ("code", "code of the finding that says why a record or item was given up"),
     ("error", "an error and its causes in one line"),
     ("failures", "failures of this request in a row"),
+    ("from", "the worker that a shard was taken over from: it had more than its share"),
     ("hash", "hash of the model"),
     ("item", "digest of a source item's key: `LEDGER#<digest>` is its row in the state table"),
     ("key", "a source item's key; only with `--log-keys`"),
@@ -234,6 +263,7 @@ pub const LOG_FIELDS: [(&str, &str); 32] = [
     ("model", "name of the model"),
     ("more", "further records or items like the ones before that are not listed one by one"),
     ("ours", "records of derived items"),
+    ("owned", "unfinished shards that this worker reads"),
     ("position", "position in the batch of the first record that is not durable"),
     ("quarantined", "items given up with a finding"),
     ("reconciled", "items that were read and put right because the ledger said something else"),
@@ -248,6 +278,7 @@ pub const LOG_FIELDS: [(&str, &str); 32] = [
     ("superseded", "records that a later one of the same item in the batch made void"),
     ("table", "name of a table"),
     ("transactions", "transactions of a batch"),
+    ("workers", "workers that share the shards"),
 ];
 
 /// The README's table of metrics.

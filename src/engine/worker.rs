@@ -8,12 +8,16 @@
 //! - records that may be missing are a [`Gap`]. It is written to the state table before anything is read beyond it, so that no
 //!   crash can hide it, and by [`OnGap`] the worker ends or has the table reconciled while it reads on. While a gap is open, old
 //!   images are not trusted;
-//! - when `stop` completes, the batch under way is finished and all checkpoints are stored before `run` returns; before the first
-//!   read it returns at once.
+//! - pages of several shards that are ready together are applied as one batch;
+//! - several workers share the shards by [`LeaseSettings`]; what is applied never depends on it. The first of them repairs gaps;
+//! - when `stop` completes, the batch under way is finished, all checkpoints are stored and the shards freed before `run` returns;
+//!   before the first read it returns at once.
 //!
 //! Killed at any other moment, it loses nothing but the time to read some records again.
 
 mod run;
+#[cfg(test)]
+mod sharing;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -26,7 +30,8 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use super::batch::{ApplyError, BatchReport, Engine, OldImages};
-use super::checkpoint::ShardKey;
+use super::checkpoint::{DEFAULT_CONSUMER, ShardKey};
+use super::leases::LeaseSettings;
 use super::ports::{Clock, Store, StoreError, StreamError, StreamSource, TransactError};
 use super::shards::{Gap, Notice, ShardSettings};
 use crate::model::change::RawRecord;
@@ -132,8 +137,10 @@ pub enum Progress<'a, R> {
     },
     /// A shard opened or finished, a gap, or a request that failed and is repeated.
     Notice(&'a Notice),
+    /// Pages of `shards` shards, applied as one; `shard` is the first.
     Batch {
         shard: &'a ShardKey,
+        shards: usize,
         records: usize,
         report: &'a R,
     },
@@ -149,6 +156,20 @@ pub enum Progress<'a, R> {
     RepairFailed(&'a str),
     /// A resume hint was not stored; it is tried again, and a restart meanwhile reads more than it had to.
     CheckpointFailed(&'a str),
+    /// This worker reads the shard from now on; `from` is the living worker that had more than its share.
+    ShardTaken {
+        shard: &'a ShardKey,
+        from: Option<&'a str>,
+    },
+    /// Another worker has taken it, or this one was silent for so long that others may have.
+    ShardLost(&'a ShardKey),
+    /// How the shards are shared, whenever that has changed: those that this worker owns, and the living workers.
+    Shares {
+        owned: usize,
+        workers: usize,
+    },
+    /// The leases could not be read or written; it is tried again, and meanwhile others may take this worker's shards.
+    LeasesFailed(&'a str),
     Stopping,
 }
 
@@ -167,8 +188,13 @@ pub struct WorkerSettings {
     pub shards: ShardSettings,
     pub on_gap: OnGap,
     /// Stop when every shard is read to its tip, as [`crate::engine::shards::ShardTable::is_idle`] judges: several empty pages in a row.
-    /// Records written while it judges may be left for the next run; nothing is lost. For demos and tests.
+    /// Records written while it judges may be left for the next run; nothing is lost. For demos and tests. Leases do not
+    /// matter then: it reads every shard at once, also those of workers that live or have just been killed.
     pub until_idle: bool,
+    /// Whose checkpoints and leases these are: workers of one consumer share the shards, two consumers each read all.
+    pub consumer: String,
+    /// How several workers share the shards; `None`: each reads all of them, which costs repeated work and nothing else.
+    pub leases: Option<LeaseSettings>,
     /// Hash of the model: a changed one needs a reconcile, and old images are not trusted before it.
     pub model_hash: String,
     /// Attempts to apply one batch.
@@ -185,6 +211,8 @@ impl WorkerSettings {
             shards: ShardSettings::default(),
             on_gap: OnGap::default(),
             until_idle: false,
+            consumer: DEFAULT_CONSUMER.to_owned(),
+            leases: None,
             model_hash: model_hash.into(),
             apply_attempts: 6,
             start_attempts: 5,
@@ -241,6 +269,8 @@ pub struct WorkerReport {
     pub reads: u64,
     pub gaps: u64,
     pub shards_finished: u64,
+    /// Shards that other workers took.
+    pub leases_lost: u64,
     /// A gap is still open: the table should be reconciled.
     pub gap_open: bool,
 }
@@ -256,6 +286,10 @@ pub enum WorkerError<E: std::error::Error + 'static> {
     State(#[source] StoreError),
     #[error("the state table cannot be written, so an open gap would not be remembered")]
     StateWrite(#[source] TransactError),
+    #[error("another process has begun as worker `{0}`; give each its own name (--worker-id), or none")]
+    NameTaken(String),
+    #[error("another worker reads this stream under another model; start this one with the same model")]
+    ModelReplaced,
     #[error("a batch of shard {shard} failed {attempts} times; nothing was skipped, the next run begins with it")]
     Batch { shard: String, attempts: u32, source: E },
 }
@@ -277,12 +311,18 @@ impl<R: fmt::Debug> fmt::Debug for Progress<'_, R> {
             Progress::Listed { shards } => write!(f, "listed {shards}"),
             Progress::Read { records } => write!(f, "read {records}"),
             Progress::Notice(notice) => write!(f, "{notice:?}"),
-            Progress::Batch { shard, records, report } => write!(f, "batch {} {records} {report:?}", shard.shard),
+            Progress::Batch { shard, shards, records, report } => {
+                write!(f, "batch {} of {shards} {records} {report:?}", shard.shard)
+            }
             Progress::BatchFailed { shard, attempt, error } => write!(f, "failed {} {attempt} {error}", shard.shard),
             Progress::GapClosed => f.write_str("gap closed"),
             Progress::RepairPostponed => f.write_str("repair postponed"),
             Progress::RepairFailed(error) => write!(f, "repair failed: {error}"),
             Progress::CheckpointFailed(error) => write!(f, "checkpoint failed: {error}"),
+            Progress::ShardTaken { shard, from } => write!(f, "taken {} from {from:?}", shard.shard),
+            Progress::ShardLost(shard) => write!(f, "lost {}", shard.shard),
+            Progress::Shares { owned, workers } => write!(f, "owned {owned} workers {workers}"),
+            Progress::LeasesFailed(error) => write!(f, "leases failed: {error}"),
             Progress::Stopping => f.write_str("stopping"),
         }
     }

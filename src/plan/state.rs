@@ -6,7 +6,8 @@
 //! | quarantine | `QUARANTINE` | `<sequence number, padded>#<digest>`, or `-#<event id or digest>` | the commit that gives an item up; malformed records |
 //! | outbox | `OUTBOX` | `<threshold key>` | the sweep |
 //! | alert | `ALERT#<expiry>` | `<digest of the episode>` | the sweep |
-//! | checkpoint | `STREAM#<stream's ARN>` | `SHARD#<shard id>` | the worker |
+//! | checkpoint and lease | `STREAM#<stream's ARN>#<consumer>` | `SHARD#<shard id>` | the worker |
+//! | worker | `STREAM#<stream's ARN>#<consumer>` | `WORKER#<worker id>` | the worker |
 //! | stream | `STREAM` | `<table's ARN>` | the worker |
 //!
 //! Digests stand for source keys because a source key may be as long as a key can be; the row carries the key itself.
@@ -26,6 +27,11 @@ pub const LEDGER_PREFIX: &str = "LEDGER#";
 pub const QUARANTINE: &str = "QUARANTINE";
 /// The partition of all outbox rows.
 pub const OUTBOX: &str = "OUTBOX";
+
+/// Begins the sort key of a shard's row.
+pub const SHARD_PREFIX: &str = "SHARD#";
+/// Begins the sort key of a worker's row.
+pub const WORKER_PREFIX: &str = "WORKER#";
 
 /// The key attributes of the state table.
 pub fn key_names() -> KeyNames {
@@ -66,9 +72,19 @@ pub fn alert_partition(expiry: &str) -> String {
     format!("ALERT#{expiry}")
 }
 
-/// The checkpoint row of one shard of one stream: shards of different streams may share an id.
-pub fn checkpoint_key(stream_arn: &str, shard: &str) -> TableKey {
-    TableKey::text(format!("STREAM#{stream_arn}"), format!("SHARD#{shard}"))
+/// The partition of all rows of one consumer of one stream: shards of different streams may share an id.
+pub fn stream_partition(stream_arn: &str, consumer: &str) -> String {
+    format!("STREAM#{stream_arn}#{consumer}")
+}
+
+/// The row of one shard: how far it is read, and who reads it.
+pub fn checkpoint_key(stream_arn: &str, consumer: &str, shard: &str) -> TableKey {
+    TableKey::text(stream_partition(stream_arn, consumer), format!("{SHARD_PREFIX}{shard}"))
+}
+
+/// The row by which one worker shows that it lives.
+pub fn worker_key(stream_arn: &str, consumer: &str, worker: &str) -> TableKey {
+    TableKey::text(stream_partition(stream_arn, consumer), format!("{WORKER_PREFIX}{worker}"))
 }
 
 /// The row that remembers which stream of a table was read and whether a gap is open.

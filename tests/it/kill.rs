@@ -4,6 +4,7 @@
 //! kill the invariants of every commit are checked on what is there, then a worker catches up and the table must be exact.
 
 mod load;
+mod several;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -204,7 +205,7 @@ async fn a_worker_killed_at_any_moment_loses_nothing() {
     for round in 0..KILLS as u64 {
         let when = format!("seed {SEED}, kill {round}");
         let killed = world.under_load(round, async {
-            let worker = Program::start(&world.worker(&[]));
+            let worker = Program::start(&world.worker(&["--worker-id", "one"]));
             // One in five is killed while it starts.
             match round % 5 {
                 4 => pause(&mut random, 150).await,
@@ -234,12 +235,15 @@ async fn two_workers_on_one_table_are_killed() {
     for round in 0..KILLS_OF_TWO as u64 {
         let when = format!("seed {SEED} + 1, kill {round} of two workers");
         let killed = world.under_load(1000 + round, async {
-            let (one, two) = (Program::start(&world.worker(&[])), Program::start(&world.worker(&[])));
+            let (one, two) = (
+                Program::start(&world.worker(&["--lease-seconds", "0"])),
+                Program::start(&world.worker(&["--lease-seconds", "0"])),
+            );
             tally.starts.extend([one.at_work().await, two.at_work().await]);
             some_batches(&one, &mut random, 3).await;
             let one = one.kill().await;
             // The other goes on alone, and sometimes another one comes in its place before it is killed as well.
-            let third = random.one_in(2).then(|| Program::start(&world.worker(&[])));
+            let third = random.one_in(2).then(|| Program::start(&world.worker(&["--lease-seconds", "0"])));
             some_batches(&two, &mut random, 4).await;
             let two = two.kill().await;
             let mut killed = vec![one, two];
@@ -266,7 +270,7 @@ async fn a_worker_killed_in_its_first_backfill_begins_it_again() {
         world.under_load(2000 + round, tokio::time::sleep(Duration::from_millis(150))).await;
         world
             .under_load(3000 + round, async {
-                let worker = Program::start(&world.worker(&[]));
+                let worker = Program::start(&world.worker(&["--worker-id", "one"]));
                 worker.at_work().await;
                 pause(&mut random, 60).await;
                 worker.kill().await;

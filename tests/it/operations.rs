@@ -271,7 +271,7 @@ async fn readiness_follows_the_worker() {
     let (shard, error) = (ShardKey { arn: "arn".into(), shard: "s".into() }, std::io::Error::other("x"));
     served.told(Progress::BatchFailed { shard: &shard, attempt: 2, error: &error });
     assert_eq!(ready().await.0, 503);
-    served.told(Progress::Batch { shard: &shard, records: 1, report: &BatchReport::default() });
+    served.told(Progress::Batch { shard: &shard, shards: 1, records: 1, report: &BatchReport::default() });
     assert_eq!(ready().await.0, 200);
     assert_eq!(get(&served.address, "/elsewhere").await.0, 404);
 }

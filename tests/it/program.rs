@@ -103,7 +103,11 @@ impl Program {
 
     /// Asks it to stop, as `kill` does.
     pub fn terminate(&self) {
-        let script = format!("kill -TERM {}", self.child.id());
+        self.signal("TERM");
+    }
+
+    pub fn signal(&self, name: &str) {
+        let script = format!("kill -{name} {}", self.child.id());
         assert!(Command::new("sh").args(["-c", &script]).status().expect("a shell").success());
     }
 

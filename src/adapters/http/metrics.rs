@@ -131,6 +131,10 @@ impl Metrics {
             Progress::GapClosed => self.set(&telemetry::GAP_OPEN, &[], 0.0),
             Progress::RepairFailed(_) => self.add(&telemetry::REPAIR_FAILURES, &[], 1),
             Progress::CheckpointFailed(_) => self.add(&telemetry::CHECKPOINT_FAILURES, &[], 1),
+            Progress::ShardTaken { .. } => self.add(&telemetry::SHARDS_TAKEN, &[], 1),
+            Progress::ShardLost(_) => self.add(&telemetry::LEASES_LOST, &[], 1),
+            Progress::LeasesFailed(_) => self.add(&telemetry::LEASE_FAILURES, &[], 1),
+            Progress::Shares { workers, .. } => self.set(&telemetry::WORKERS, &[], *workers as f64),
             Progress::RepairPostponed | Progress::Stopping => {}
         }
         if let Progress::Started { .. } = progress {
@@ -259,7 +263,7 @@ mod tests {
         let error = ApplyError { position: 0, sequence: None, report: Box::new(report.clone()), source };
         let failed = Progress::BatchFailed { shard: &shard, attempt: 1, error: &error };
         let started = Progress::Started { arn: "arn", shards: 2, resumed: 0 };
-        let batch = Progress::Batch { shard: &shard, records: 9, report: &report };
+        let batch = Progress::Batch { shard: &shard, shards: 1, records: 9, report: &report };
         let turn = Progress::Turn { owned: 1, reached: None };
         for progress in [started, turn, Progress::Read { records: 0 }, Progress::Read { records: 9 }, batch, failed] {
             metrics.on(&progress);
@@ -267,6 +271,10 @@ mod tests {
         notices.iter().for_each(|notice| metrics.on(&Progress::Notice(notice)));
         metrics.on(&Progress::RepairFailed("x"));
         metrics.on(&Progress::CheckpointFailed("x"));
+        metrics.on(&Progress::ShardTaken { shard: &shard, from: None });
+        metrics.on(&Progress::ShardLost(&shard));
+        metrics.on(&Progress::LeasesFailed("x"));
+        metrics.on(&Progress::Shares { owned: 1, workers: 3 });
         metrics.lag(0.25);
         metrics.consumption(&Consumption { read_units: 1.5, write_units: 28.0, requests: vec![("get", 3)] });
         metrics.consumption(&Consumption { read_units: 2.5, write_units: 28.0, requests: vec![("get", 4)] });
@@ -312,6 +320,10 @@ mod tests {
             "tablekeeper_quarantine_rows 2",
             "tablekeeper_outbox_messages 4",
             "tablekeeper_shards_owned 1",
+            "tablekeeper_shards_taken_total 1",
+            "tablekeeper_leases_lost_total 1",
+            "tablekeeper_lease_failures_total 1",
+            "tablekeeper_workers 3",
             "tablekeeper_shards_listed 2",
             "tablekeeper_pages_read_total{content=\"empty\"} 1",
         ] {

@@ -3,7 +3,7 @@
 mod lineage;
 mod replies;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +22,8 @@ const CHILDLESS_MAX: u32 = 3;
 /// Times that a listed shard may be denied before its position is given up.
 const DOUBTS_MAX: u32 = 3;
 const BACKOFF_FIRST: Duration = Duration::from_millis(250);
+/// For so long requests that were not made may be made up for.
+const REQUEST_BURST: TimeDelta = TimeDelta::milliseconds(200);
 
 #[derive(Debug, Clone, PartialEq)]
 enum Phase {
@@ -83,6 +85,8 @@ pub struct ShardTable {
     describe_failures: u32,
     /// Descriptions in a row that were asked for early.
     describe_hurried: u32,
+    /// Before this no further request for iterators or records.
+    request_at: DateTime<Utc>,
     forgotten: Vec<ShardKey>,
 }
 
@@ -124,6 +128,11 @@ impl Shard {
         matches!(self.phase, Phase::Placing | Phase::Reading(_) | Phase::Applying(_))
     }
 
+    /// Its last page had records, so there are probably more.
+    fn hot(&self) -> bool {
+        matches!(self.phase, Phase::Placed(_)) && self.empty_pages == 0
+    }
+
     /// Waits for its time to be served.
     fn servable(&self) -> bool {
         self.owned && matches!(self.phase, Phase::Unplaced | Phase::Placed(_))
@@ -149,6 +158,7 @@ impl ShardTable {
             described_at: now,
             describe_failures: 0,
             describe_hurried: 0,
+            request_at: now - REQUEST_BURST,
             forgotten: Vec::new(),
         };
         let mut notices = Vec::new();
@@ -193,11 +203,12 @@ impl ShardTable {
             Event::Saved(keys, stored) => self.saved(&keys, stored, now),
             Event::Owned(key, owned) => {
                 self.owned(&key, owned, now);
-                self.promote(now, &mut notices);
+                self.promote_one(&key.shard, now, &mut notices);
             }
             Event::Seen(checkpoint) => {
-                self.seen(checkpoint);
-                self.promote(now, &mut notices);
+                if self.seen(checkpoint, now) {
+                    self.promote(now, &mut notices);
+                }
             }
         }
         notices
@@ -225,16 +236,48 @@ impl ShardTable {
     /// When [`ShardTable::next_action`] has something again if no event comes before.
     pub fn wake_at(&self) -> DateTime<Utc> {
         let mut wake = if self.describing { self.described_at + TimeDelta::days(1) } else { self.describe_at };
-        let full = self.busy_count() >= self.settings.concurrent_max;
+        let (mut busy, mut read_at) = (0, None);
         for shard in self.shards.values() {
-            if shard.servable() && !full {
-                wake = wake.min(shard.ready_at);
+            busy += usize::from(shard.busy());
+            if shard.servable() {
+                read_at = Some(read_at.map_or(shard.ready_at, |at: DateTime<Utc>| at.min(shard.ready_at)));
             }
             if let Some(at) = self.save_at(shard) {
                 wake = wake.min(at);
             }
         }
-        wake
+        match read_at {
+            Some(at) if busy < self.settings.concurrent_max => wake.min(at.max(self.request_at)),
+            _ => wake,
+        }
+    }
+
+    /// The shards that may be read now, whoever owns them: not finished, and not waiting for a parent.
+    pub fn open_shards(&self) -> BTreeSet<Arc<str>> {
+        let open = self.shards.iter().filter(|(_, shard)| !shard.finished() && self.may_start(shard));
+        open.map(|(id, _)| id.clone()).collect()
+    }
+
+    /// Whether the ticket's page is still waited for; else its records are another's, or come again.
+    pub fn awaits(&self, ticket: &Ticket) -> bool {
+        let shard = self.shards.get(&ticket.key.shard).filter(|_| ticket.key.arn == self.arn);
+        shard.is_some_and(|shard| shard.turn == ticket.turn && matches!(shard.phase, Phase::Applying(_)))
+    }
+
+    /// The shard's row as it would be stored now; `None` for a shard that is not known.
+    pub fn checkpoint(&self, id: &Arc<str>) -> Option<Checkpoint> {
+        let shard = self.shards.get(id)?;
+        Some(Checkpoint {
+            key: self.key(id),
+            parent: shard.parent.as_deref().map(str::to_owned),
+            last: shard.last.clone(),
+            finished: shard.finished(),
+            read_at: shard.read_at,
+        })
+    }
+
+    pub fn key(&self, id: &Arc<str>) -> ShardKey {
+        ShardKey { arn: self.arn.clone(), shard: id.clone() }
     }
 
     /// True when every owned shard is read to its tip: finished, or `idle_pages` empty pages in a row. A shard whose end has no
@@ -251,11 +294,22 @@ impl ShardTable {
     }
 
     fn next_read(&mut self, now: DateTime<Utc>) -> Option<Action> {
-        if self.busy_count() >= self.settings.concurrent_max {
+        // A clock that was put back must not stop the reading.
+        self.request_at = self.request_at.min(later(now, self.settings.poll_max));
+        if self.request_at > now {
             return None;
         }
-        let due = self.shards.iter_mut().filter(|(_, shard)| shard.servable() && shard.ready_at <= now);
-        let (id, shard) = due.min_by_key(|(_, shard)| shard.served)?;
+        // Where the rate is short, shards with records and idle ones take turns: neither waits for all of the others.
+        let hot_first = self.turns.is_multiple_of(2);
+        let mut busy = 0;
+        let due = self.shards.iter_mut().filter(|(_, shard)| {
+            busy += usize::from(shard.busy());
+            shard.servable() && shard.ready_at <= now
+        });
+        let next = due.min_by_key(|(_, shard)| (shard.hot() != hot_first, shard.served));
+        let (id, shard) = next.filter(|_| busy < self.settings.concurrent_max)?;
+        let spacing = Duration::from_secs(1) / self.settings.requests_per_second.max(1);
+        self.request_at = later(self.request_at.max(now - REQUEST_BURST), spacing);
         self.turns += 1;
         shard.turn = self.turns;
         shard.served = self.turns;
@@ -284,18 +338,11 @@ impl ShardTable {
             .collect();
         let mut rows = Vec::with_capacity(ids.len());
         for id in ids {
-            let arn = self.arn.clone();
             if let Some(shard) = self.shards.get_mut(&id) {
                 shard.dirty = false;
                 shard.saving = true;
-                rows.push(Checkpoint {
-                    key: ShardKey { arn, shard: id },
-                    parent: shard.parent.as_deref().map(str::to_owned),
-                    last: shard.last.clone(),
-                    finished: shard.finished(),
-                    read_at: shard.read_at,
-                });
             }
+            rows.extend(self.checkpoint(&id));
         }
         (!rows.is_empty()).then_some(Action::Save(rows))
     }
@@ -319,10 +366,6 @@ impl ShardTable {
         self.shards.values().any(|shard| shard.parent.as_deref() == Some(id))
     }
 
-    fn busy_count(&self) -> usize {
-        self.shards.values().filter(|shard| shard.busy()).count()
-    }
-
     /// The shard that the ticket is still good for.
     fn current(&mut self, ticket: &Ticket) -> Option<&mut Shard> {
         if ticket.key.arn != self.arn {
@@ -337,6 +380,6 @@ fn gap(cause: GapCause, shard: Option<ShardKey>, since: DateTime<Utc>) -> Notice
 }
 
 /// `at + pause`, or `at` at the end of the calendar.
-fn later(at: DateTime<Utc>, pause: Duration) -> DateTime<Utc> {
+pub(crate) fn later(at: DateTime<Utc>, pause: Duration) -> DateTime<Utc> {
     TimeDelta::from_std(pause).ok().and_then(|pause| at.checked_add_signed(pause)).unwrap_or(at)
 }

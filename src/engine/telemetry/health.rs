@@ -161,7 +161,7 @@ mod tests {
             driver.health.ready(driver.now).unwrap_err().split(" times").next(),
             Some("the last batch failed 1")
         );
-        assert!(driver.after(1, Progress::Batch { shard: &shard, records: 1, report: &() }).ready());
+        assert!(driver.after(1, Progress::Batch { shard: &shard, shards: 1, records: 1, report: &() }).ready());
     }
 
     #[test]

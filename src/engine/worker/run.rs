@@ -1,41 +1,51 @@
 //! One run of a worker.
 
+mod batches;
+mod gaps;
+mod lease;
+
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use futures::future::{BoxFuture, Either, select};
 use futures::stream::{FuturesUnordered, Stream};
 
-use super::{BatchSink, Observer, OnGap, Progress, Repair, Repaired, TURN_MAX, Worker, WorkerError, WorkerReport};
-use crate::engine::batch::OldImages;
-use crate::engine::checkpoint::{self, Checkpoint, History, OpenGap, StreamRow, forget, write_state};
+use super::{BatchSink, Observer, Progress, Repair, Repaired, TURN_MAX, Worker, WorkerError, WorkerReport};
+use crate::engine::checkpoint::{self, Checkpoint, ShardKey, StreamRow, forget, write_each, write_state};
 use crate::engine::patience::backoff;
 use crate::engine::ports::{Clock, RecordPage, Store, StreamDescription, StreamError, StreamSource, TransactError};
-use crate::engine::shards::{Action, Event, Gap, GapCause, Notice, PageSeen, ShardTable, Ticket};
-use crate::model::change::{RawRecord, SequenceNumber};
+use crate::engine::shards::{Action, Event, Notice, ShardSettings, ShardTable, Ticket};
+use crate::plan::write::Write;
+use batches::{Batch, Page};
+use gaps::{RepairState, gaps_at_start};
+use lease::{Claimed, LeaseState, Look};
 
 const START_BACKOFF: Duration = Duration::from_millis(200);
-const APPLY_BACKOFF: Duration = Duration::from_millis(200);
 const BACKOFF_MAX: Duration = Duration::from_secs(10);
-
-/// A page that waits to be applied.
-struct Batch {
-    ticket: Ticket,
-    records: Vec<RawRecord>,
-    attempts: u32,
-}
 
 /// What a request came to.
 enum Done {
     Event(Event),
     Page(Ticket, Result<RecordPage, StreamError>),
-    Saved(Vec<Checkpoint>, Result<(), TransactError>),
+    Saved(Save, Result<Vec<bool>, TransactError>),
     Forgotten,
     Repaired(Result<Repaired, String>),
+    Looked(Box<Look>),
+    Claimed(Box<Claimed>),
+}
+
+/// Rows on their way to the state table.
+#[derive(Default)]
+struct Save {
+    keys: Vec<ShardKey>,
+    writes: Vec<Write>,
+    /// For each write its shard and the lease that it is made under.
+    leases: Vec<(Arc<str>, Option<u64>)>,
 }
 
 type Applied<B> = (Batch, Result<<B as BatchSink>::Report, <B as BatchSink>::Fault>);
@@ -48,28 +58,18 @@ enum Wake<B: BatchSink> {
     Time,
 }
 
-/// How far the repair of an open gap is.
-#[derive(Default)]
-struct RepairState {
-    /// The gap that calls for a repair.
-    wanted: Option<Gap>,
-    running: bool,
-    /// Another gap came while the repair ran: it does not count for that one.
-    again: bool,
-    /// Not before, after a failure.
-    at: Option<DateTime<Utc>>,
-}
-
 struct Run<'w, B: BatchSink, S, T, C, O, G> {
     worker: Worker<'w, B, S, T, C, O, G>,
     table: ShardTable,
     stream: StreamRow,
     requests: FuturesUnordered<BoxFuture<'w, Done>>,
-    batches: VecDeque<Batch>,
+    pages: VecDeque<Page>,
     applying: Option<BoxFuture<'w, Applied<B>>>,
     /// What is being applied has failed before.
     retrying: bool,
     repair: RepairState,
+    /// `None`: every shard is read, whoever else reads it.
+    leases: Option<LeaseState>,
     report: WorkerReport,
 }
 
@@ -89,38 +89,77 @@ where
     G: Repair,
 {
     let mut stop = pin!(stop);
-    let start = pin!(Run::start(worker));
-    let mut run = match select(start, stop.as_mut()).await {
+    let mut report = WorkerReport::default();
+    let mut run = match select(pin!(Run::start(worker)), stop.as_mut()).await {
         Either::Left((run, _)) => run?,
         // Nothing has been read yet, so there is nothing to finish.
-        Either::Right(_) => return Ok(WorkerReport::default()),
+        Either::Right(_) => return Ok(report),
     };
-    let mut stopping = false;
     loop {
-        let (owned, reached) = run.table.standing();
-        run.tell(Progress::Turn { owned, reached });
-        if !stopping {
-            run.begin();
-        }
-        if run.applying.is_none() && (stopping || worker.settings.until_idle && run.is_idle()) {
-            return Ok(run.end().await);
-        }
-        let pause = match stopping {
-            // Only the batch under way is waited for; it wakes by itself.
-            true => TURN_MAX,
-            false => (run.wake_at() - worker.clock.now()).to_std().unwrap_or_default().min(TURN_MAX),
-        };
-        match run.wait(stop.as_mut(), stopping, pause).await {
-            Wake::Stop => {
-                stopping = true;
-                run.tell(Progress::Stopping);
-                run.give_up_retry();
+        std::mem::swap(&mut run.report, &mut report);
+        let result = run.go(stop.as_mut()).await;
+        report = std::mem::take(&mut run.report);
+        report.gap_open = run.stream.gap.is_some();
+        if matches!(result, Ok(Ended::Stale)) {
+            report.leases_lost += run.abandon();
+            match again(worker, stop.as_mut()).await? {
+                Some(fresh) => run = fresh,
+                None => return Ok(report),
             }
-            Wake::Applied((batch, result)) => run.applied(batch, result, stopping).await?,
-            Wake::Done(done) => run.done(done).await?,
-            Wake::Time => {}
+            continue;
+        }
+        // Beyond a gap that is not remembered nothing may be stored, or it would be forgotten.
+        if matches!(result, Ok(_) | Err(WorkerError::Batch { .. })) {
+            run.save_all().await;
+        }
+        // In good order or not: others need not wait for this one's shards.
+        run.release().await;
+        return result.map(|_| report);
+    }
+}
+
+/// Starts anew, as if the worker had been killed, with all the patience of one that is not just being tried out. `None` if it
+/// was told to stop before that.
+async fn again<'w, B, S, T, C, O, G>(
+    worker: Worker<'w, B, S, T, C, O, G>,
+    mut stop: Pin<&mut (impl Future<Output = ()> + Send)>,
+) -> Outcome<Option<Run<'w, B, S, T, C, O, G>>, B>
+where
+    B: BatchSink,
+    S: Store,
+    T: StreamSource,
+    C: Clock,
+    O: Observer<B::Report>,
+    G: Repair,
+{
+    loop {
+        let started = match select(pin!(Run::start(worker)), stop.as_mut()).await {
+            Either::Left((run, _)) => run,
+            Either::Right(_) => return Ok(None),
+        };
+        let reason = match started {
+            Ok(run) => return Ok(Some(run)),
+            Err(WorkerError::State(error)) if error.can_retry() => error.to_string(),
+            Err(WorkerError::StateWrite(TransactError::Store(error))) if error.can_retry() => error.to_string(),
+            Err(WorkerError::Stream(error @ (StreamError::Throttled(_) | StreamError::Unavailable(_)))) => {
+                error.to_string()
+            }
+            Err(error) => return Err(error),
+        };
+        worker.observer.progress(Progress::LeasesFailed(&reason));
+        let pause = pin!(worker.clock.sleep(BACKOFF_MAX));
+        if let Either::Left(_) = select(stop.as_mut(), pause).await {
+            return Ok(None);
         }
     }
+}
+
+/// Why a run ended in good order.
+enum Ended {
+    /// It was told to, or there is nothing left to read.
+    Done,
+    /// It was away for longer than its lease: what it knows may be out of date.
+    Stale,
 }
 
 impl<'w, B, S, T, C, O, G> Run<'w, B, S, T, C, O, G>
@@ -134,8 +173,9 @@ where
 {
     async fn start(worker: Worker<'w, B, S, T, C, O, G>) -> Outcome<Self, B> {
         let description = first_description(&worker).await?;
-        let history =
-            checkpoint::load(worker.store, worker.clock, &description.arn).await.map_err(WorkerError::State)?;
+        let history = checkpoint::load(worker.store, worker.clock, &description.arn, &worker.settings.consumer)
+            .await
+            .map_err(WorkerError::State)?;
         let now = worker.clock.now();
         let gaps = gaps_at_start(&history, &description, &worker.settings.model_hash, now);
         let arn = description.arn.clone();
@@ -145,17 +185,22 @@ where
             resumed: history.checkpoints.len(),
         });
         let earlier = history.stream.as_ref().map(|row| row.arn.clone()).filter(|earlier| *earlier != arn);
+        let version = history.stream.as_ref().map_or(0, |row| row.version);
         let gap = history.stream.and_then(|row| row.gap);
-        let (table, notices) = ShardTable::open(worker.settings.shards.clone(), description, history.checkpoints, now);
+        let leases = LeaseState::new(&worker, &arn);
+        let own_new = leases.is_none() && worker.settings.shards.own_new;
+        let shards = ShardSettings { own_new, ..worker.settings.shards.clone() };
+        let (table, notices) = ShardTable::open(shards, description, history.checkpoints, now);
         let mut run = Run {
             worker,
             table,
-            stream: StreamRow { arn, model: worker.settings.model_hash.clone(), gap },
+            stream: StreamRow { arn, model: worker.settings.model_hash.clone(), gap, version },
             requests: FuturesUnordered::new(),
-            batches: VecDeque::new(),
+            pages: VecDeque::new(),
             applying: None,
             retrying: false,
             repair: RepairState::default(),
+            leases,
             report: WorkerReport::default(),
         };
         let notices = gaps.into_iter().map(Notice::Gap).chain(notices).collect();
@@ -166,30 +211,59 @@ where
         Ok(run)
     }
 
+    /// Until `stop`, until idle, or until something goes wrong for good.
+    async fn go(&mut self, mut stop: Pin<&mut (impl Future<Output = ()> + Send)>) -> Outcome<Ended, B> {
+        let mut stopping = false;
+        loop {
+            let (owned, reached) = self.table.standing();
+            self.tell(Progress::Turn { owned, reached });
+            if !stopping {
+                self.begin();
+            }
+            if self.applying.is_none() && (stopping || self.worker.settings.until_idle && self.is_idle()) {
+                return Ok(Ended::Done);
+            }
+            let pause = match stopping {
+                // Only the batch under way is waited for; it wakes by itself.
+                true => TURN_MAX,
+                false => (self.wake_at() - self.worker.clock.now()).to_std().unwrap_or_default().min(TURN_MAX),
+            };
+            let wake = self.wait(stop.as_mut(), stopping, pause).await;
+            // What has come meanwhile is not looked at: it answers questions of long ago.
+            if !stopping && self.is_stale() {
+                return Ok(Ended::Stale);
+            }
+            match wake {
+                Wake::Stop => {
+                    stopping = true;
+                    self.tell(Progress::Stopping);
+                    self.give_up_retry();
+                }
+                Wake::Applied(applied) => self.applied(applied, stopping).await?,
+                Wake::Done(done) => self.done(done).await?,
+                Wake::Time => {}
+            }
+        }
+    }
+
     /// Starts all that is due.
     fn begin(&mut self) {
         let now = self.worker.clock.now();
+        self.begin_look(now);
         while let Some(action) = self.table.next_action(now) {
             self.request(action);
         }
         if self.applying.is_none()
-            && let Some(batch) = self.batches.pop_front()
+            && let Some(batch) = self.next_batch()
         {
             self.apply(batch);
         }
-        if self.repair_due(now)
-            && let Some(gap) = self.repair.wanted.clone()
-        {
-            self.repair.running = true;
-            self.repair.again = false;
-            let worker = self.worker;
-            self.requests.push(Box::pin(async move { Done::Repaired(worker.repair.repair(&gap).await) }));
-        }
+        self.begin_repair(now);
     }
 
     fn request(&mut self, action: Action) {
         let worker = self.worker;
-        self.requests.push(match action {
+        let request: BoxFuture<'w, Done> = match action {
             Action::Describe => Box::pin(async move {
                 Done::Event(match worker.stream.describe().await {
                     Ok(description) => Event::Described(description),
@@ -204,35 +278,21 @@ where
                 let page = worker.stream.records(&iterator).await;
                 Done::Page(ticket, page)
             }),
-            Action::Save(rows) => Box::pin(async move {
-                let writes: Vec<_> = rows.iter().map(Checkpoint::write).collect();
-                let stored = write_state(worker.store, worker.clock, &writes).await;
-                Done::Saved(rows, stored)
-            }),
+            Action::Save(rows) => {
+                let save = self.save(rows);
+                Box::pin(async move {
+                    let stored = write_each(worker.store, worker.clock, &save.writes).await;
+                    Done::Saved(save, stored)
+                })
+            }
             Action::Forget(keys) => Box::pin(async move {
-                let writes: Vec<_> = keys.iter().map(forget).collect();
+                let writes: Vec<_> = keys.iter().map(|key| forget(key, &worker.settings.consumer)).collect();
                 // A row that stays is read at the next start, found unlisted and finished, and forgotten then.
                 let _ = write_state(worker.store, worker.clock, &writes).await;
                 Done::Forgotten
             }),
-        });
-    }
-
-    fn apply(&mut self, batch: Batch) {
-        let worker = self.worker;
-        let trust = if self.stream.gap.is_some() { OldImages::NotTrusted } else { OldImages::Trusted };
-        let pause = match batch.attempts {
-            0 => Duration::ZERO,
-            attempt => backoff(APPLY_BACKOFF, attempt - 1, BACKOFF_MAX, worker.clock.jitter()),
         };
-        self.retrying = batch.attempts > 0;
-        self.applying = Some(Box::pin(async move {
-            if !pause.is_zero() {
-                worker.clock.sleep(pause).await;
-            }
-            let result = worker.sink.apply(&batch.records, trust).await;
-            (batch, result)
-        }));
+        self.requests.push(request);
     }
 
     async fn wait(
@@ -265,74 +325,23 @@ where
         match done {
             Done::Event(event) => self.event(event).await,
             Done::Page(ticket, page) => self.page(ticket, page).await,
-            Done::Saved(rows, stored) => {
-                if let Err(error) = &stored {
-                    self.tell(Progress::CheckpointFailed(&error.to_string()));
-                }
-                let keys = rows.into_iter().map(|row| row.key).collect();
-                self.event(Event::Saved(keys, stored.is_ok())).await
-            }
+            Done::Saved(save, stored) => self.saved(save, stored).await,
             Done::Forgotten => Ok(()),
             Done::Repaired(result) => self.repaired(result).await,
-        }
-    }
-
-    async fn page(&mut self, ticket: Ticket, page: Result<RecordPage, StreamError>) -> Outcome<(), B> {
-        let page = match page {
-            Ok(page) => page,
-            Err(error) => return self.event(Event::Page(ticket, Err(error))).await,
-        };
-        self.report.reads += 1;
-        self.tell(Progress::Read { records: page.records.len() });
-        let seen = PageSeen {
-            records: page.records.len(),
-            last: page.records.iter().rev().find_map(sequence),
-            written_at: page.records.iter().rev().find_map(|record| record.created_at),
-            next: page.next,
-        };
-        self.event(Event::Page(ticket.clone(), Ok(seen))).await?;
-        if !page.records.is_empty() {
-            self.batches.push_back(Batch { ticket, records: page.records, attempts: 0 });
-        }
-        Ok(())
-    }
-
-    async fn applied(
-        &mut self,
-        mut batch: Batch,
-        result: Result<B::Report, B::Fault>,
-        stopping: bool,
-    ) -> Outcome<(), B> {
-        let shard = &batch.ticket.key;
-        match result {
-            Ok(report) => {
-                let records = batch.records.len();
-                self.tell(Progress::Batch { shard, records, report: &report });
-                self.report.batches += 1;
-                self.report.records += records as u64;
-                self.event(Event::Applied(batch.ticket)).await
-            }
-            Err(error) => {
-                batch.attempts += 1;
-                self.tell(Progress::BatchFailed { shard, attempt: batch.attempts, error: &error });
-                if batch.attempts >= self.worker.settings.apply_attempts {
-                    let shard = shard.shard.to_string();
-                    self.save_all().await;
-                    return Err(WorkerError::Batch { shard, attempts: batch.attempts, source: error });
-                }
-                if !stopping {
-                    self.apply(batch);
-                }
-                Ok(())
-            }
+            Done::Looked(look) => self.looked(*look).await,
+            Done::Claimed(claimed) => self.claimed(*claimed).await,
         }
     }
 
     async fn event(&mut self, event: Event) -> Outcome<(), B> {
+        let described = matches!(event, Event::Described(_));
         if let Event::Described(description) = &event {
             self.tell(Progress::Listed { shards: description.shards.len() });
         }
         let notices = self.table.on(event, self.worker.clock.now(), self.worker.clock.jitter());
+        if described || notices.iter().any(|notice| matches!(notice, Notice::Finished(_))) {
+            self.look_soon();
+        }
         self.notices(notices).await
     }
 
@@ -348,62 +357,12 @@ where
         Ok(())
     }
 
-    /// Remembers the gap durably, or ends the worker.
-    async fn gap(&mut self, gap: Gap) -> Outcome<(), B> {
-        self.report.gaps += u64::from(gap.is_loss());
-        if gap.is_loss() && self.worker.settings.on_gap == OnGap::Halt {
-            return Err(WorkerError::Gap(Box::new(gap)));
-        }
-        let loss = gap.is_loss();
-        let open = OpenGap { since: gap.since, last: gap.since, cause: gap.to_string(), loss };
-        self.stream.arn = self.table.arn().to_owned();
-        self.stream.gap = match self.stream.gap.take() {
-            // The first loss names the cause; what was open longer stays open since then.
-            Some(earlier) if earlier.loss || !loss => Some(OpenGap { last: earlier.last.max(gap.since), ..earlier }),
-            Some(earlier) => Some(OpenGap { since: earlier.since.min(gap.since), ..open }),
-            None => Some(open),
-        };
-        self.repair.again = self.repair.running;
-        self.repair.at = None;
-        self.repair.wanted = Some(gap);
-        self.write_stream().await
-    }
-
-    async fn repaired(&mut self, result: Result<Repaired, String>) -> Outcome<(), B> {
-        self.repair.running = false;
-        match result {
-            Ok(Repaired::Done) if self.repair.again => Ok(()),
-            Ok(Repaired::Done) => {
-                self.repair = RepairState::default();
-                self.stream.gap = None;
-                self.write_stream().await?;
-                self.tell(Progress::GapClosed);
-                Ok(())
-            }
-            Ok(Repaired::Postponed) => {
-                self.repair = RepairState::default();
-                self.tell(Progress::RepairPostponed);
-                Ok(())
-            }
-            Err(error) => {
-                let pause = TimeDelta::from_std(self.worker.settings.repair_pause).unwrap_or_default();
-                self.repair.at = self.worker.clock.now().checked_add_signed(pause);
-                self.tell(Progress::RepairFailed(&error));
-                Ok(())
-            }
-        }
-    }
-
-    async fn write_stream(&mut self) -> Outcome<(), B> {
-        let write = self.stream.write(self.worker.clock.now());
-        write_state(self.worker.store, self.worker.clock, &[write]).await.map_err(WorkerError::StateWrite)
-    }
-
-    /// Deletes the checkpoints of an earlier stream of the table: its gap is in the stream row by now.
+    /// Deletes the rows of an earlier stream of the table: its gap is in the stream row by now.
     async fn drop_stream(&mut self, arn: &str) -> Outcome<(), B> {
-        let rows =
-            checkpoint::load_shards(self.worker.store, self.worker.clock, arn).await.map_err(WorkerError::State)?;
-        self.request(Action::Forget(rows.into_iter().map(|row| row.key).collect()));
+        let Worker { store, clock, settings, .. } = self.worker;
+        let rows = checkpoint::load_shards(store, clock, arn, &settings.consumer).await;
+        let keys = rows.map_err(WorkerError::State)?.into_iter().map(|row| row.key).collect();
+        self.request(Action::Forget(keys));
         Ok(())
     }
 
@@ -414,43 +373,58 @@ where
         }
     }
 
-    async fn end(mut self) -> WorkerReport {
-        self.save_all().await;
-        self.report.gap_open = self.stream.gap.is_some();
-        self.report
+    /// The writes that store these rows, each on condition of its lease where there are leases.
+    fn save(&self, rows: Vec<Checkpoint>) -> Save {
+        let consumer = &self.worker.settings.consumer;
+        let mut save = Save { keys: rows.iter().map(|row| row.key.clone()).collect(), ..Save::default() };
+        for row in rows {
+            let term = self.leases.as_ref().map(|state| state.leases.term(&row.key.shard));
+            // What is not held any more is the new owner's to store.
+            if term != Some(None) {
+                let term = term.flatten();
+                save.writes.push(row.write(consumer, term));
+                save.leases.push((row.key.shard, term));
+            }
+        }
+        save
+    }
+
+    async fn saved(&mut self, save: Save, stored: Result<Vec<bool>, TransactError>) -> Outcome<(), B> {
+        if let Err(error) = &stored {
+            self.tell(Progress::CheckpointFailed(&error.to_string()));
+        }
+        self.event(Event::Saved(save.keys, stored.is_ok())).await?;
+        for ((shard, term), stored) in save.leases.into_iter().zip(stored.unwrap_or_default()) {
+            if !stored {
+                self.refused(&shard, term).await?;
+            }
+        }
+        Ok(())
     }
 
     async fn save_all(&mut self) {
         let now = self.worker.clock.now();
         while let Some(Action::Save(rows)) = self.table.last_save(now) {
-            let writes: Vec<_> = rows.iter().map(Checkpoint::write).collect();
-            let stored = write_state(self.worker.store, self.worker.clock, &writes).await;
+            let save = self.save(rows);
+            let stored = write_each(self.worker.store, self.worker.clock, &save.writes).await;
             if let Err(error) = stored {
                 self.tell(Progress::CheckpointFailed(&error.to_string()));
                 return;
             }
-            let keys = rows.into_iter().map(|row| row.key).collect();
-            self.table.on(Event::Saved(keys, true), now, 0.0);
+            self.table.on(Event::Saved(save.keys, true), now, 0.0);
         }
     }
 
     fn is_idle(&self) -> bool {
-        self.batches.is_empty()
+        self.pages.is_empty()
             && !self.repair.running
             && !self.repair_due(self.worker.clock.now())
             && self.table.is_idle()
     }
 
-    fn repair_due(&self, now: DateTime<Utc>) -> bool {
-        !self.repair.running && self.repair.wanted.is_some() && self.repair.at.is_none_or(|at| at <= now)
-    }
-
     fn wake_at(&self) -> DateTime<Utc> {
-        let table = self.table.wake_at();
-        match self.repair.at {
-            Some(at) if !self.repair.running => table.min(at),
-            _ => table,
-        }
+        let look = self.leases.as_ref().and_then(LeaseState::wake_at);
+        [self.repair_at(), look].into_iter().flatten().fold(self.table.wake_at(), DateTime::min)
     }
 
     fn tell(&self, progress: Progress<'_, B::Report>) {
@@ -479,29 +453,4 @@ where
         worker.observer.progress(Progress::Notice(&Notice::Trouble { shard: None, error, failures }));
         worker.clock.sleep(backoff(START_BACKOFF, failures - 1, BACKOFF_MAX, worker.clock.jitter())).await;
     }
-}
-
-/// What earlier runs left open, as gaps.
-fn gaps_at_start(history: &History, stream: &StreamDescription, model: &str, since: DateTime<Utc>) -> Vec<Gap> {
-    let gap = |cause| Gap { cause, shard: None, since };
-    let Some(row) = &history.stream else { return vec![gap(GapCause::FirstStart)] };
-    let mut gaps = Vec::new();
-    if let Some(open) = &row.gap {
-        let cause = GapCause::StillOpen { cause: open.cause.clone(), loss: open.loss };
-        gaps.push(Gap { cause, shard: None, since: open.last });
-    }
-    if row.arn != stream.arn {
-        gaps.push(gap(GapCause::StreamReplaced { old: row.arn.clone() }));
-    } else if history.checkpoints.is_empty() && !stream.shards.is_empty() {
-        // The resume hints are gone, so it cannot be told how long the stream was not read.
-        gaps.push(gap(GapCause::FirstStart));
-    }
-    if row.model != model {
-        gaps.push(gap(GapCause::ModelChanged));
-    }
-    gaps
-}
-
-fn sequence(record: &RawRecord) -> Option<SequenceNumber> {
-    record.sequence.as_deref().and_then(|text| text.parse().ok())
 }

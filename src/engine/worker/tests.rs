@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::adapters::sim::{Fault, SimStore};
 use crate::engine::batch::OldImages;
-use crate::engine::checkpoint::{self, Checkpoint, StreamRow, open_gap};
+use crate::engine::checkpoint::{self, Checkpoint, DEFAULT_CONSUMER, StreamRow, open_gap};
 use crate::engine::ports::ShardStart;
 use crate::engine::shards::GapCause;
 use crate::engine::testing::{ARN, Call, FakeShard, FakeStream, TestClock};
@@ -148,7 +148,7 @@ impl World {
     }
 
     fn row(&self, shard: &str) -> Option<Checkpoint> {
-        let rows = self.clock.run(checkpoint::load_shards(&self.store, &self.clock, ARN)).unwrap();
+        let rows = self.clock.run(checkpoint::load_shards(&self.store, &self.clock, ARN, DEFAULT_CONSUMER)).unwrap();
         rows.into_iter().find(|row| &*row.key.shard == shard)
     }
 
@@ -382,7 +382,7 @@ fn a_changed_model_calls_for_a_reconcile_and_does_not_halt() {
 #[test]
 fn lost_checkpoints_are_not_taken_for_a_stream_that_was_never_away() {
     let world = World::settled(one_shard(1..=4));
-    world.store.set_state(&Checkpoint::row_key(&world.row("a").unwrap().key), None);
+    world.store.set_state(&Checkpoint::row_key(&world.row("a").unwrap().key, DEFAULT_CONSUMER), None);
     world.run().unwrap();
     assert_eq!(world.repair.gaps.lock().unwrap()[0].cause, GapCause::FirstStart);
     assert_eq!(world.numbers(), [1, 2, 3, 4]);

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::adapters::sim::{Fault, SimStore, audit, audit_settled};
 use crate::engine::batch::Engine;
-use crate::engine::checkpoint::{Checkpoint, load_shards};
+use crate::engine::checkpoint::{Checkpoint, DEFAULT_CONSUMER, load_shards};
 use crate::engine::testing::{FakeShard, FakeStream, TestClock};
 use crate::model::key::TableKey;
 use crate::model::spec::Model;
@@ -20,39 +20,48 @@ use crate::plan::testing::model;
 
 /// A table, its stream and how far the one was copied to the other. An item's records stay in one lineage: the shard of its
 /// user, or that shard's latest descendant.
-struct World {
-    model: Arc<Model>,
-    clock: TestClock,
-    store: SimStore,
-    stream: FakeStream,
-    engine: Engine<SimStore, TestClock>,
-    settings: WorkerSettings,
+pub(super) struct World {
+    pub model: Arc<Model>,
+    pub clock: TestClock,
+    pub store: SimStore,
+    pub stream: FakeStream,
+    pub engine: Engine<SimStore, TestClock>,
+    pub settings: WorkerSettings,
     copied: usize,
-    /// The open shards, one for each half of the users.
-    open: [String; 2],
+    /// The open shards, one for each lane of users.
+    open: Vec<String>,
     splits: usize,
 }
 
-const USERS: [&str; 4] = ["ann", "bob", "cy", "di"];
+/// Users of one lane: user `n` is in lane `n / LANE`.
+const LANE: usize = 2;
 
 impl World {
     fn new() -> World {
+        World::with_lanes(2)
+    }
+
+    pub fn with_lanes(lanes: usize) -> World {
         let model = Arc::new(model());
         let clock = TestClock::at("2026-03-01T10:00:00Z");
         let store = SimStore::new(&model.table);
-        let shards = vec![FakeShard::new("left", None, [], false), FakeShard::new("right", None, [], false)];
+        let open: Vec<String> = (0..lanes).map(|lane| format!("lane{lane:02}")).collect();
+        let shards = open.iter().map(|id| FakeShard::new(id, None, [], false)).collect();
         let stream = FakeStream::new(&clock, shards);
         stream.lock().page_size = 5;
         let engine = Engine::new(model.clone(), store.clone(), clock.clone());
         let mut settings = WorkerSettings::new(model.hash.clone());
         settings.until_idle = true;
-        let open = ["left".to_owned(), "right".to_owned()];
         World { model, clock, store, stream, engine, settings, copied: 0, open, splits: 0 }
     }
 
-    /// Puts or deletes a job; its record goes to the open shard of its user's half.
-    fn play(&mut self, (job, user, hours): (u8, usize, Option<u8>)) {
-        let user = USERS[user % USERS.len()];
+    pub fn users(&self) -> usize {
+        self.open.len() * LANE
+    }
+
+    /// Puts or deletes a job; its record goes to the open shard of its user's lane.
+    pub fn play(&mut self, (job, user, hours): (u8, usize, Option<u8>)) {
+        let user = user % self.users();
         let key = TableKey::text(format!("JOB#{job}"), format!("USER#{user}"));
         match hours {
             None => self.store.delete(&key),
@@ -70,32 +79,34 @@ impl World {
     }
 
     /// Copies new records, those of derived items included, into the shards.
-    fn copy(&mut self) {
+    pub fn copy(&mut self) {
         let records = self.store.records(self.copied);
         self.copied += records.len();
         let mut state = self.stream.lock();
         for record in records {
             let number: u64 = record.sequence.as_ref().unwrap().parse().unwrap();
             let keys = record.keys.as_ref().unwrap().as_ref().unwrap();
-            let half = usize::from(USERS[2..].iter().any(|user| keys.text("SK").unwrap().contains(user)));
-            let open = &self.open[half];
+            // Derived items are in any lane; all of theirs in the same.
+            let user = keys.text("SK").unwrap().strip_prefix("USER#").and_then(|user| user.parse::<usize>().ok());
+            let open = &self.open[user.unwrap_or_default() / LANE];
             state.shards.iter_mut().find(|shard| shard.id == *open).unwrap().records.push(number);
             state.contents.insert(number, record);
         }
     }
 
-    /// The open shard of a half closes, and a child goes on; it is listed late.
-    fn split(&mut self, half: usize) {
+    /// The open shard of a lane closes, and a child goes on; it is listed late.
+    pub fn split(&mut self, lane: usize) {
+        let lane = lane % self.open.len();
         self.copy();
         self.splits += 1;
-        let (id, parent) = (format!("s{}", self.splits), self.open[half].clone());
+        let (id, parent) = (format!("s{}", self.splits), self.open[lane].clone());
         let mut state = self.stream.lock();
         let mut child = FakeShard::new(&id, Some(&parent), [], false);
         child.hidden = state.describes + 1;
         state.shards.iter_mut().find(|shard| shard.id == parent).unwrap().closed = true;
         state.shards.push(child);
         drop(state);
-        self.open[half] = id;
+        self.open[lane] = id;
     }
 
     fn worker(&self) -> Worker<'_, Engine<SimStore, TestClock>, SimStore, FakeStream, TestClock, Unobserved, NoRepair> {
@@ -121,7 +132,7 @@ impl World {
         }
     }
 
-    fn settle(&mut self) {
+    pub fn settle(&mut self) {
         // Twice: the first run's own writes are records too.
         for _ in 0..2 {
             self.copy();
@@ -163,7 +174,7 @@ proptest! {
         for step in steps {
             match step {
                 Step::Change(change) => world.play(change),
-                Step::Split(half) => world.split(half),
+                Step::Split(lane) => world.split(lane),
                 Step::Kill(polls) => world.run_and_kill(polls),
                 Step::LoseAnswer => world.store.inject(Fault::LoseAnswer),
                 Step::Conflict => world.store.inject(Fault::Conflict(1)),
@@ -205,8 +216,8 @@ fn a_shard_that_is_read_again_from_its_beginning_changes_nothing() {
     world.settle();
     let before: BTreeMap<_, _> = aggregates(&world);
     let arn = world.stream.lock().arn.clone();
-    for shard in world.clock.run(load_shards(&world.store, &world.clock, &arn)).unwrap() {
-        world.store.set_state(&Checkpoint::row_key(&shard.key), None);
+    for shard in world.clock.run(load_shards(&world.store, &world.clock, &arn, DEFAULT_CONSUMER)).unwrap() {
+        world.store.set_state(&Checkpoint::row_key(&shard.key, DEFAULT_CONSUMER), None);
     }
     world.settle();
     assert_eq!(aggregates(&world), before);

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
@@ -10,6 +11,11 @@ use crate::engine::checkpoint::{Checkpoint, ShardKey};
 use crate::engine::patience::backoff;
 use crate::engine::ports::{StreamDescription, StreamError};
 use crate::engine::shards::{GapCause, Notice};
+
+/// A description of many shards takes a request for each hundred, and the service answers ten requests a second, for all
+/// readers together.
+const LISTED_A_PAGE: usize = 100;
+const PAGE_PAUSE: Duration = Duration::from_millis(200);
 
 impl ShardTable {
     pub(super) fn restore(&mut self, row: Checkpoint, now: DateTime<Utc>, notices: &mut Vec<Notice>) {
@@ -121,30 +127,43 @@ impl ShardTable {
 
     /// Lets waiting shards go whose parents are done.
     pub(super) fn promote(&mut self, now: DateTime<Utc>, notices: &mut Vec<Notice>) {
-        let parent_done = |parent: &Option<Arc<str>>| match parent {
-            Some(parent) => self.shards.get(parent).is_none_or(Shard::finished),
-            None => true,
-        };
-        let ready: Vec<Arc<str>> = self
-            .shards
-            .iter()
-            .filter(|(_, shard)| shard.owned && shard.phase == Phase::Waiting && parent_done(&shard.parent))
-            .map(|(id, _)| id.clone())
-            .collect();
+        let ready: Vec<Arc<str>> =
+            self.shards.iter().filter(|(_, shard)| self.is_ready(shard)).map(|(id, _)| id.clone()).collect();
         for id in ready {
-            // What the parent was read up to is what this shard's records are later than.
-            let parent = self.shards.get(&id).and_then(|shard| shard.parent.clone());
-            let parent_read_at = parent.and_then(|parent| self.shards.get(&parent)).map(|parent| parent.read_at);
-            if let Some(shard) = self.shards.get_mut(&id) {
-                shard.phase = Phase::Unplaced;
-                shard.ready_at = now;
-                if shard.saved_at.is_none() {
-                    shard.read_at = parent_read_at.unwrap_or(shard.read_at);
-                    shard.dirty = true;
-                }
-                let key = ShardKey { arn: self.arn.clone(), shard: id };
-                notices.push(Notice::Opened(key, shard.start()));
+            self.open_shard(&id, now, notices);
+        }
+    }
+
+    /// Lets this one go if its parent is done.
+    pub(super) fn promote_one(&mut self, id: &Arc<str>, now: DateTime<Utc>, notices: &mut Vec<Notice>) {
+        if self.shards.get(id).is_some_and(|shard| self.is_ready(shard)) {
+            self.open_shard(id, now, notices);
+        }
+    }
+
+    /// Its parent is read to its end, or gone.
+    pub(super) fn may_start(&self, shard: &Shard) -> bool {
+        let parent = shard.parent.as_ref().and_then(|parent| self.shards.get(parent));
+        parent.is_none_or(Shard::finished)
+    }
+
+    fn is_ready(&self, shard: &Shard) -> bool {
+        shard.owned && shard.phase == Phase::Waiting && self.may_start(shard)
+    }
+
+    fn open_shard(&mut self, id: &Arc<str>, now: DateTime<Utc>, notices: &mut Vec<Notice>) {
+        // What the parent was read up to is what this shard's records are later than.
+        let parent = self.shards.get(id).and_then(|shard| shard.parent.clone());
+        let parent_read_at = parent.and_then(|parent| self.shards.get(&parent)).map(|parent| parent.read_at);
+        let key = self.key(id);
+        if let Some(shard) = self.shards.get_mut(id) {
+            shard.phase = Phase::Unplaced;
+            shard.ready_at = now;
+            if shard.saved_at.is_none() {
+                shard.read_at = parent_read_at.unwrap_or(shard.read_at);
+                shard.dirty = true;
             }
+            notices.push(Notice::Opened(key, shard.start()));
         }
     }
 
@@ -176,6 +195,8 @@ impl ShardTable {
         self.describe_hurried = if awaited { self.describe_hurried.saturating_add(1) } else { 0 };
         let (min, max) = (self.settings.describe_min, self.settings.describe_max);
         let pause = if awaited { backoff(min, self.describe_hurried, max, 1.0) } else { max };
+        let pages = u32::try_from(self.shards.len() / LISTED_A_PAGE).unwrap_or(u32::MAX);
+        let pause = pause.max(PAGE_PAUSE.saturating_mul(pages));
         self.describe_at = later(now, pause);
     }
 

@@ -1,8 +1,10 @@
 //! Replies: what iterators, pages, saves and changes of ownership do to a shard.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
 
-use super::{BACKOFF_FIRST, Phase, ShardTable, gap, later};
+use super::{BACKOFF_FIRST, Phase, Shard, ShardTable, gap, later};
 use crate::engine::checkpoint::{Checkpoint, ShardKey};
 use crate::engine::patience::backoff;
 use crate::engine::ports::StreamError;
@@ -138,15 +140,33 @@ impl ShardTable {
         }
     }
 
-    pub(super) fn seen(&mut self, row: Checkpoint) {
+    /// True where the row tells of a shard's end that was not known here.
+    pub(super) fn seen(&mut self, row: Checkpoint, now: DateTime<Utc>) -> bool {
         if row.key.arn != self.arn {
-            return;
+            return false;
         }
-        if let Some(shard) = self.shards.get_mut(&row.key.shard).filter(|shard| !shard.owned && !shard.finished()) {
-            shard.last = row.last;
-            shard.read_at = row.read_at;
-            if row.finished {
-                shard.phase = Phase::Finished;
+        match self.shards.get_mut(&row.key.shard) {
+            Some(shard) if shard.owned || shard.finished() => false,
+            Some(shard) => {
+                shard.last = row.last;
+                shard.read_at = row.read_at;
+                shard.saved_at.get_or_insert(row.read_at.min(now));
+                if row.finished {
+                    shard.phase = Phase::Finished;
+                }
+                row.finished
+            }
+            // Another worker has heard of it first, or it is not listed any more: its children must not seem orphans.
+            None => {
+                let mut shard = Shard::new(row.parent.as_deref().map(Arc::from), false, now);
+                shard.last = row.last;
+                shard.read_at = row.read_at;
+                shard.saved_at = Some(row.read_at.min(now));
+                if row.finished {
+                    shard.phase = Phase::Finished;
+                }
+                self.shards.insert(row.key.shard, shard);
+                row.finished
             }
         }
     }

@@ -38,12 +38,43 @@ fn five_hundred_shards_are_served_in_turn() {
         (0..499).map(|n| FakeShard::new(&format!("s{n:03}"), None, [n + 100_000], false)).collect();
     shards.push(FakeShard::new("busy", None, 0..4_000, false));
     let mut driver = Driver::fresh(shards);
-    driver.run(5);
+    driver.run(10);
     for n in 0..499 {
         let reads = reads_of(&driver.stream, &format!("s{n:03}")).len();
-        assert!(reads >= 3, "shard {n} was read {reads} times in 5 s");
+        assert!(reads >= 3, "shard {n} was read {reads} times in 10 s");
     }
     assert!(reads_of(&driver.stream, "busy").len() >= 20);
+}
+
+#[test]
+fn two_thousand_shards_are_read_in_turn_at_a_bounded_rate() {
+    // Some have more than others, one never ends, and most are idle: none waits for long, and all together cost so much.
+    let shards = (0..2_000).map(|n| FakeShard::new(&format!("s{n:04}"), None, [n + 1], false));
+    let busy = FakeShard::new("busy", None, 10_000..20_000, false);
+    let mut driver = Driver::fresh(shards.chain([busy]).collect());
+    let rate = u64::from(ShardSettings::default().requests_per_second);
+    // An iterator and a page each, and for those which had something another page.
+    driver.run(3 * 2_001 / rate + 1);
+    let first: std::collections::BTreeSet<&String> = driver.applied.iter().map(|(shard, _)| shard).collect();
+    assert_eq!(first.len(), 2_001, "not all were read in time");
+    let late = (20_001..20_011).map(|n| format!("s{:04}", n % 2_000));
+    for (n, shard) in late.clone().enumerate() {
+        driver.stream.with_shard(&shard, |shard| shard.records.push(30_000 + n as u64));
+    }
+    let (before, busy_before) = (driver.applied.len(), reads_of(&driver.stream, "busy").len());
+    driver.run(2_001 / rate + 2);
+    let found = driver.applied[before..].iter().filter(|(_, number)| *number >= 30_000).count();
+    assert_eq!(found, 10, "an idle shard starves");
+    let busy = reads_of(&driver.stream, "busy").len() - busy_before;
+    assert!(busy >= 15, "the busy shard waits for the idle ones: {busy} reads");
+
+    let calls = driver.stream.times(|call| !matches!(call, Call::Describe));
+    for second in calls.iter().step_by(100) {
+        let within = calls.iter().filter(|at| **at >= *second && **at < *second + Duration::from_secs(1)).count();
+        assert!(within as u64 <= rate + rate / 5 + 1, "{within} calls in a second");
+    }
+    let pages = driver.stream.times(|call| matches!(call, Call::Describe)).len() * 21;
+    assert!(pages <= 10 * 19, "{pages} requests for descriptions");
 }
 
 #[test]
