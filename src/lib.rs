@@ -64,8 +64,8 @@
 //! | 1 | [`derive`](mod@derive) | item to [`Derived`](model::derived::Derived); one file a rule | yes |
 //! | 1 | [`plan`] | differences, transactions, the layout of the state table | yes |
 //! | 1 | [`report`] | definitions, typed answers, charts | yes |
-//! | 2 | [`engine`] | the ports, and what runs over them: batch, worker, shards, reconcile, verify, sweep | over ports |
-//! | 3 | [`adapters`] | DynamoDB, Lambda, the embedded database, files, pages, sinks, clocks, and a simulated DynamoDB for tests | no |
+//! | 2 | [`engine`] | the ports, and what runs over them: batch, worker, shards, leases, reconcile, verify, sweep, telemetry | over ports |
+//! | 3 | [`adapters`] | DynamoDB, Lambda, the embedded database, files, pages, sinks, logs, metrics, clocks, and a simulated DynamoDB for tests | no |
 //! | top | `src/main.rs`, `src/cli/`, `src/bin/` | programs: parse, wire, run | no |
 //!
 //! Time, chance and I/O are parameters: below the adapters nothing reads a clock, and no port knows an async runtime.
@@ -76,6 +76,7 @@
 //!
 //! - `worker`: the AWS SDK, the stream reader, sinks;
 //! - `lambda`: the stream processor as a Lambda function (`lambda-stream`); it never links polars;
+//! - `serve`: metrics and health of a worker over HTTP;
 //! - `embedded`: a DynamoDB in this process, and the command line;
 //! - `reports`: SQL over the items by polars, pages, CSV.
 //!

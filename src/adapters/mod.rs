@@ -3,6 +3,7 @@
 //! - `dynamodb`: the ports on the AWS SDK; `embedded`: a DynamoDB in this process behind the same SDK;
 //! - `lambda`: the stream as AWS Lambda delivers it;
 //! - `files`: items in files; `analytics` and `page`: reports by SQL, as pages and CSV;
+//! - `log` and `http`: a running worker's log lines, metrics and health;
 //! - `clock`: real time; `sinks`: where notifications go that need no service;
 //! - [`sim`]: a DynamoDB in memory with virtual time, faults on demand and an auditor of the invariants; it is part of the library so
 //!   that every floor's tests, and those of other crates, can run on it.

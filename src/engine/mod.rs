@@ -10,6 +10,7 @@
 //! - [`leases`]: which of several workers reads which shard, pure;
 //! - [`reconcile`]: first start, repair and a changed model; [`verify`]: the proof;
 //! - [`sweep`], [`alerts`], [`outbox`]: what falls due, what is told of it once, and how that is delivered;
+//! - [`telemetry`]: what operators see: the names of metrics and log fields, health, and what is counted in the tables;
 //! - [`scan`] and `patience`: reading page by page, and trying again.
 //!
 //! Nothing here knows an SDK, reads a clock or starts a task.

@@ -4,7 +4,7 @@
 //! blind. So every mark has its figure as text or tooltip, series differ in more than hue where they touch (a white edge),
 //! and the picture carries a title and a description in words.
 //!
-//! Contract: [`svg`] never fails. No data is said in words; what does not fit is said, not dropped.
+//! Contract: [`svg()`] never fails. No data is said in words; what does not fit is said, not dropped.
 
 mod bars;
 mod line;
