@@ -1,0 +1,57 @@
+//! Stories: an application, workers and functions on one table, with everything that goes wrong, all from one seed.
+//!
+//! The problem: counts go wrong where two rare things meet, and nobody writes a test for a pair that nobody thought of. The contract:
+//! - [`simulate`] plays the story of a seed: so many steps, each one turn of an actor, a write of the application, a fault or a jump
+//!   of the clock; then the weather clears up, everything is read to its end, and the books must balance;
+//! - an auditor looks at every commit, see [`auditor`]. A violation ends the story with a [`Failure`] that tells how to see it again;
+//! - the same seed and steps are the same story, on every machine.
+//!
+//! Nothing of the engine is replaced: the workers, batches, commits and reconciliations are the product's own. The simulation is
+//! shown to be able to fail by known mistakes that its tests put in their way.
+
+mod actors;
+mod application;
+mod auditor;
+mod lines;
+mod mapping;
+#[cfg(test)]
+mod mistakes;
+mod models;
+mod stage;
+mod tally;
+#[cfg(test)]
+mod tests;
+
+pub use tally::{Failure, Tally};
+
+use stage::Stage;
+
+/// How long a story is.
+#[derive(Debug, Clone)]
+pub struct Script {
+    pub steps: usize,
+    #[cfg(test)]
+    mistake: Option<mistakes::Mistake>,
+}
+
+impl Script {
+    pub fn new(steps: usize) -> Script {
+        Script {
+            steps,
+            #[cfg(test)]
+            mistake: None,
+        }
+    }
+}
+
+/// Plays the story of a seed.
+///
+/// # Errors
+/// The first violation.
+pub fn simulate(seed: u64, script: &Script) -> Result<Tally, Box<Failure>> {
+    let mut stage = Stage::new(seed, script);
+    match stage.play() {
+        Ok(()) => Ok(stage.tally()),
+        Err(violations) => Err(Box::new(stage.failure(seed, violations))),
+    }
+}
