@@ -48,12 +48,6 @@ pub enum Happening {
     Commit(Vec<Write>),
 }
 
-impl Happening {
-    pub fn is_application(&self) -> bool {
-        matches!(self, Happening::Application { .. })
-    }
-}
-
 /// What has been asked of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {

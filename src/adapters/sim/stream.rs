@@ -114,6 +114,13 @@ impl SimStream {
         self.synced().replace(now);
     }
 
+    /// From now on every shard is listed as soon as it is there.
+    pub fn clear_up(&self) {
+        let mut lineage = self.synced();
+        lineage.manners.forgetful = false;
+        lineage.list_all(self.clock.now());
+    }
+
     /// Records that went into shards since the last call, in order.
     pub fn routed(&self) -> Vec<Routed> {
         std::mem::take(&mut self.synced().routed)

@@ -5,6 +5,9 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::plan::ledger::LedgerRow;
+use crate::plan::write::{Op, TableRef, Write};
+
 /// The figures of one story, or of many.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
@@ -64,21 +67,74 @@ impl Tally {
 #[derive(Debug, Default)]
 pub(super) struct Log {
     lines: VecDeque<String>,
+    /// Who had the last turns, since which step, and how many.
+    turns: Option<(String, usize, usize)>,
 }
 
 impl Log {
-    const LINES_MAX: usize = 60;
+    const LINES_MAX: usize = 100;
 
     pub fn line(&mut self, step: usize, text: impl fmt::Display) {
+        self.end_turns();
+        self.push(format!("{step:>6} {text}"));
+    }
+
+    /// Turns of one actor one after another are one line.
+    pub fn turn(&mut self, step: usize, actor: &str) {
+        match &mut self.turns {
+            Some((name, _, count)) if name == actor => *count += 1,
+            _ => {
+                self.end_turns();
+                self.turns = Some((actor.to_owned(), step, 1));
+            }
+        }
+    }
+
+    /// What a transaction of ours wrote in the state table.
+    pub fn commit(&mut self, step: usize, writes: &[Write]) {
+        for write in writes.iter().filter(|write| write.table == TableRef::State) {
+            let Op::Put(item) = &write.op else { continue };
+            let text = match LedgerRow::from_item(item) {
+                Ok(row) => ledger_words(&row),
+                Err(_) => {
+                    let words = ["Seq", "Finished", "GapCause", "Reason"]
+                        .into_iter()
+                        .filter_map(|name| Some(format!("{name} {}", item.get(name)?.shown().trim_start_matches(['"', '0']))));
+                    format!("{}: {}", write.key, words.collect::<Vec<_>>().join(", "))
+                }
+            };
+            self.line(step, format!("  committed {text}"));
+        }
+    }
+
+    fn end_turns(&mut self) {
+        if let Some((name, step, count)) = self.turns.take() {
+            self.push(format!("{step:>6} {name}: {count} turns"));
+        }
+    }
+
+    fn push(&mut self, line: String) {
         if self.lines.len() >= Log::LINES_MAX {
             self.lines.pop_front();
         }
-        self.lines.push_back(format!("{step:>6} {text}"));
+        self.lines.push_back(line);
     }
 
-    pub fn lines(self) -> Vec<String> {
+    pub fn lines(mut self) -> Vec<String> {
+        self.end_turns();
         self.lines.into()
     }
+}
+
+fn ledger_words(row: &LedgerRow) -> String {
+    let number = row.sequence.as_ref().map_or("none".to_owned(), ToString::to_string);
+    let state = match (row.deleted, &row.quarantined) {
+        (_, Some(_)) => "given up",
+        (true, None) => "gone",
+        (false, None) => "there",
+    };
+    let groups: Vec<String> = row.applied.counts.iter().map(|count| count.key.to_string()).collect();
+    format!("ledger {} revision {} number {number}: {state}, in {}", row.source, row.revision, groups.join(", "))
 }
 
 /// A story in which an invariant was violated. The seed and the number of steps tell it again.

@@ -140,6 +140,10 @@ impl Lineage {
         }
     }
 
+    pub fn list_all(&mut self, now: DateTime<Utc>) {
+        self.shards.iter_mut().for_each(|shard| shard.listed_at = shard.listed_at.min(now));
+    }
+
     pub fn replace(&mut self, now: DateTime<Utc>) {
         for at in self.open_shards() {
             self.shards[at].closed_at = Some(now);
