@@ -6,11 +6,11 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressStyle};
 use tablekeeper::adapters::clock::SystemClock;
-use tablekeeper::adapters::dynamodb::{Connection, ConnectionOptions, DynamoStore};
+use tablekeeper::adapters::dynamodb::{Connection, ConnectionOptions, DynamoStore, TableInfo};
 use tablekeeper::adapters::embedded::Embedded;
 use tablekeeper::engine::batch::Engine;
 use tablekeeper::engine::scan::Pages;
-use tablekeeper::model::spec::Model;
+use tablekeeper::model::spec::{KeyAttribute, Model, Table};
 use tablekeeper::model::value::Item;
 use tablekeeper::plan::write::TableRef;
 
@@ -70,11 +70,13 @@ pub async fn embedded(dir: Option<&Path>, model: Model, create: bool) -> Result<
 
 async fn tables(model: Model, connection: Connection, embedded: Option<Embedded>) -> Result<Tables, Stop> {
     let table = &model.table;
-    connection
-        .describe_table(&table.name)
-        .await
-        .with_context(|| format!("cannot use the table `{}`", table.name))
-        .map_err(usage)?;
+    let cannot = || format!("cannot use the table `{}`", table.name);
+    let info = connection.describe_table(&table.name).await.map_err(|error| {
+        // A database that is not to be reached may be there later: whoever starts the program may try again.
+        let stop = if error.can_retry() { Stop::from } else { usage };
+        stop(anyhow::Error::new(error).context(cannot()))
+    })?;
+    keys_agree(table, &info).with_context(cannot).map_err(usage)?;
     connection
         .ensure_state_table(&table.state_table)
         .await
@@ -94,6 +96,22 @@ fn is_loopback(endpoint: &str) -> bool {
 /// True if the environment names credentials. A database on this machine takes any, so none need to be looked for.
 fn has_credentials() -> bool {
     ["AWS_ACCESS_KEY_ID", "AWS_PROFILE"].iter().any(|name| std::env::var_os(name).is_some())
+}
+
+/// A model of other keys would find every record of the table malformed.
+fn keys_agree(table: &Table, info: &TableInfo) -> anyhow::Result<()> {
+    let shown = |partition: &KeyAttribute, sort: Option<&KeyAttribute>| {
+        let keys = [Some(partition), sort].into_iter().flatten();
+        let shown: Vec<String> = keys.map(|key| format!("`{}` ({})", key.name, key.kind.name())).collect();
+        shown.join(" and ")
+    };
+    let there = shown(&info.partition_key, info.sort_key.as_ref());
+    let declared = shown(&table.partition_key, table.sort_key.as_ref());
+    anyhow::ensure!(
+        there == declared,
+        "its keys are {there}, the model declares {declared}; name another table with --table, or mend [table]"
+    );
+    Ok(())
 }
 
 /// Scans the user's table and calls `each` for every source item.

@@ -44,9 +44,6 @@ struct ExpiryOut<'f> {
     subject: Option<&'f str>,
     /// The instant at which it has expired.
     due: Option<&'f str>,
-    /// As the item has it: the last valid day, or a time.
-    date: Option<&'f str>,
-    owner: Option<&'f str>,
 }
 
 pub fn run(args: &DeriveArgs, format: OutputFormat) -> Outcome {
@@ -102,8 +99,6 @@ fn out<'f>(model: &Model, fold: &'f Fold, aggregates: &'f [AggregateTotals]) -> 
                 name: entry.name,
                 subject: entry.item.text("Subject"),
                 due: entry.item.text("Due"),
-                date: entry.item.text("Date"),
-                owner: entry.item.text("Owner"),
             })
             .collect(),
         findings: fold.findings().into_iter().map(|finding| FindingOut::of(finding, &names)).collect(),

@@ -42,11 +42,20 @@ pub fn print_verdict(report: &VerifyReport) {
     );
     let quarantined = match report.quarantined {
         0 => String::new(),
-        n => format!("; {n} in quarantine, each with a finding"),
+        n => format!("; {n} in quarantine"),
+    };
+    let left_out = match report.left_out {
+        0 => String::new(),
+        n => format!("; {n} left out of sums that would not fit"),
     };
     match report.differences.len() {
-        0 => line(format_args!("{} {read}: 0 differences{quarantined}", paint(GOOD, "exact"))),
-        n => line(format_args!("{} {read}: {}{quarantined}", paint(BAD, "not exact"), count(n, "difference"))),
+        0 => line(format_args!("{} {read}: 0 differences{quarantined}{left_out}", paint(GOOD, "exact"))),
+        n => {
+            line(format_args!("{} {read}: {}{quarantined}{left_out}", paint(BAD, "not exact"), count(n, "difference")))
+        }
+    }
+    if let Some(advice) = report.advice() {
+        line(format_args!("  {advice}"));
     }
 }
 

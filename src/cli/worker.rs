@@ -1,18 +1,21 @@
 //! `worker`: reads the stream and applies it until told to stop.
 
 use std::future::Future;
+use std::io::IsTerminal as _;
+use std::pin::pin;
 use std::time::Duration;
 
 use serde::Serialize;
 use tablekeeper::adapters::dynamodb::DynamoStream;
 use tablekeeper::engine::batch::BatchReport;
+use tablekeeper::engine::ports::StreamError;
 use tablekeeper::engine::shards::ShardSettings;
 use tablekeeper::engine::worker::{Observer, OnGap, Progress, Worker, WorkerReport, WorkerSettings};
 use tracing::{debug, error, info, warn};
 
 use super::args::{OnGapArg, OutputFormat, WorkerArgs};
 use super::connect::{self, Tables};
-use super::context::{Exit, Outcome, Stop, model_for_table};
+use super::context::{Exit, Outcome, Stop, model_for_table, usage};
 use super::output::{count, json, line};
 
 /// Writes what happens to the log. Values of items are not logged.
@@ -68,7 +71,12 @@ struct WorkerOut {
 
 pub async fn run(args: &WorkerArgs, format: OutputFormat) -> Outcome {
     start_log(args.log_json);
-    let tables = connect::open(&args.table, model_for_table(&args.table)?).await?;
+    let mut stop = pin!(stop_signal());
+    let model = model_for_table(&args.table)?;
+    let tables = tokio::select! {
+        tables = connect::open(&args.table, model) => tables?,
+        () = stop.as_mut() => return Ok(Exit::Fine),
+    };
     let shards = ShardSettings {
         poll_min: Duration::from_millis(args.poll_ms.min(1000)),
         poll_max: Duration::from_millis(args.poll_ms),
@@ -86,7 +94,7 @@ pub async fn run(args: &WorkerArgs, format: OutputFormat) -> Outcome {
         until_idle: args.until_idle,
         ..WorkerSettings::new(tables.model.hash.clone())
     };
-    let result = read(&tables, &settings, &Log, stop_signal()).await;
+    let result = read(&tables, &settings, &Log, stop).await;
     tables.close().await;
     let report = result?;
     match format {
@@ -114,7 +122,11 @@ pub async fn read(
     stop: impl Future<Output = ()> + Send,
 ) -> Result<WorkerReport, Stop> {
     let engine = tables.engine();
-    let stream = DynamoStream::of_table(&tables.connection, &tables.model.table.name).await?;
+    let table = &tables.model.table.name;
+    let stream = DynamoStream::of_table(&tables.connection, table).await.map_err(|error| match error {
+        StreamError::NoStream => usage(anyhow::Error::new(error).context(format!("cannot read changes of `{table}`"))),
+        error => error.into(),
+    })?;
     let worker = Worker {
         sink: &engine,
         store: &tables.store,
@@ -127,26 +139,29 @@ pub async fn read(
     Ok(worker.run(stop).await?)
 }
 
-/// Completes at the first SIGINT or SIGTERM.
-pub async fn stop_signal() {
+/// Completes at the first SIGINT or SIGTERM from this call on, also at one that comes before it is waited for.
+pub fn stop_signal() -> impl Future<Output = ()> + Send {
     #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+    let terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).ok();
+    async move {
+        #[cfg(unix)]
+        if let Some(mut terminate) = terminate {
             tokio::select! {
                 _ = tokio::signal::ctrl_c() => {}
                 _ = terminate.recv() => {}
             }
             return;
         }
+        let _ = tokio::signal::ctrl_c().await;
     }
-    let _ = tokio::signal::ctrl_c().await;
 }
 
 /// Logs go to standard error; `RUST_LOG` chooses what.
 fn start_log(as_json: bool) {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("tablekeeper=info,warn"));
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // Colours are for eyes: a file or a journal would keep their escape sequences.
+    let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colours);
     let _ = if as_json { log.json().try_init() } else { log.try_init() };
 }

@@ -7,7 +7,7 @@ use crate::model::decimal::Decimal;
 use crate::model::derived::{Contribution, Finding, Measures, Row, RowKind};
 use crate::model::key::TableKey;
 use crate::model::spec::Model;
-use crate::model::value::{Item, Value};
+use crate::model::value::{Item, SOURCE, Value};
 
 use super::own;
 use super::rules::Rule;
@@ -130,7 +130,7 @@ fn row(model: &Model, finding: &Finding) -> Option<Row> {
     let mut item = own::frame(model, &key, RowKind::Finding.name(), &finding.code)
         .with("Code", Value::text(&finding.code))
         .with("Severity", Value::text(finding.severity.name()))
-        .with("Source", own::source(model, &finding.key))
+        .with(SOURCE, own::source(model, &finding.key))
         .with("Message", Value::text(&finding.message));
     let optional = [
         ("Entity", &finding.entity),

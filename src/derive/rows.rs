@@ -9,7 +9,7 @@ use crate::model::key::TableKey;
 use crate::model::spec::{Expiry, Listing};
 use crate::model::template::Template;
 use crate::model::time::{self, TimeError};
-use crate::model::value::{ITEM_SIZE_MAX, Item, Value};
+use crate::model::value::{ITEM_SIZE_MAX, Item, SOURCE, Value};
 
 use super::counts::rendered;
 use super::findings::Findings;
@@ -86,7 +86,7 @@ fn listing_row(scope: &Scope<'_>, source: &TableKey, listing: &Listing, findings
     let item = own::frame(scope.model, &key, RowKind::Listing.name(), &listing.name)
         .with("Copy", Value::M(copy))
         .with("Group", Value::M(group))
-        .with("Source", own::source(scope.model, source));
+        .with(SOURCE, own::source(scope.model, source));
     Some(Row { kind: RowKind::Listing, name: listing.name.clone(), key, item })
 }
 
@@ -109,7 +109,7 @@ fn expiry_row(scope: &Scope<'_>, source: &TableKey, expiry: &Expiry, findings: &
         .with("Expiry", Value::text(&expiry.name))
         .with("Entity", Value::text(&scope.entity.name))
         .with("Subject", Value::S(subject))
-        .with("Source", own::source(scope.model, source))
+        .with(SOURCE, own::source(scope.model, source))
         .with("Date", Value::S(date.unwrap_or_default()))
         .with("Due", Value::S(due));
     if let Some(owner) = expiry.owner.as_ref().and_then(text) {

@@ -133,7 +133,9 @@ impl Work {
         let says = |derived: &Option<Derived>| match (&row, derived) {
             (None, derived) => derived.is_none(),
             (Some(row), None) => row.deleted && row.applied.is_empty(),
-            (Some(row), Some(derived)) => !row.deleted && row.applied == Applied::of(derived),
+            (Some(row), Some(derived)) => {
+                !row.deleted && row.entity == derived.entity && row.applied == Applied::of(derived)
+            }
         };
         self.sequence = if is_past { None } else { sequence.cloned() };
         let (done, read) = match &self.wish {
@@ -224,9 +226,10 @@ impl Work {
         };
         let findings = derived.iter().flat_map(|derived| &derived.findings);
         self.codes = findings.map(|finding| finding.code.clone()).collect();
-        match quarantine {
-            Some((code, reason)) => delta.quarantine(before, code, &reason, now),
-            None => delta,
+        match (quarantine, &self.stage) {
+            (Some((code, reason)), _) => delta.quarantine(before, code, &reason, now),
+            (None, Stage::WithoutSums(reason)) => delta.without_sums(before, reason),
+            (None, _) => delta,
         }
     }
 
@@ -263,19 +266,24 @@ impl Work {
     }
 
     fn finish_written(&self) -> Finish {
-        let is_given_up = !matches!(self.stage, Stage::Full | Stage::WithoutSums(_));
         match (&self.wish, &self.sequence) {
             (Wish::Poison { .. }, _) => Finish::Quarantined,
-            _ if is_given_up => Finish::Quarantined,
+            _ if self.is_given_up() => Finish::Quarantined,
             (_, Some(_)) => Finish::Applied,
             (_, None) => Finish::Reconciled,
         }
+    }
+
+    fn is_given_up(&self) -> bool {
+        !matches!(self.stage, Stage::Full | Stage::WithoutSums(_))
     }
 
     /// Nothing was left to write. If a transaction had been sent before, that one has done it and only its answer was lost.
     fn finish_unwritten(&self) -> Finish {
         let by_lost_answer = self.attempted && self.stage == Stage::Full;
         match &self.wish {
+            // It was tried once more, and the database still refuses it.
+            _ if self.is_given_up() => Finish::Quarantined,
             Wish::Poison { .. } if by_lost_answer => Finish::Quarantined,
             Wish::Record { .. } if by_lost_answer => Finish::Applied,
             _ => Finish::AlreadyApplied,

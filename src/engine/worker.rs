@@ -8,7 +8,8 @@
 //! - records that may be missing are a [`Gap`]. It is written to the state table before anything is read beyond it, so that no
 //!   crash can hide it, and by [`OnGap`] the worker ends or has the table reconciled while it reads on. While a gap is open, old
 //!   images are not trusted;
-//! - when `stop` completes, the batch under way is finished and all checkpoints are stored before `run` returns.
+//! - when `stop` completes, the batch under way is finished and all checkpoints are stored before `run` returns; before the first
+//!   read it returns at once.
 //!
 //! Killed at any other moment, it loses nothing but the time to read some records again.
 

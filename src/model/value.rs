@@ -14,6 +14,9 @@ use super::decimal::Decimal;
 /// The attribute that marks an item as one of ours; its value is `<kind>/<name>`, for example `aggregate/wo_status`.
 pub const MARKER: &str = "_keeper";
 
+/// The attribute of listing entries, expiry entries and findings that holds the source item's key, a map under the table's key names.
+pub const SOURCE: &str = "Source";
+
 /// Largest item that DynamoDB stores, in bytes as [`Item::size`] counts them.
 pub const ITEM_SIZE_MAX: usize = 400 * 1024;
 

@@ -36,7 +36,7 @@ pub struct Delta {
     pub extra: Vec<Write>,
 }
 
-/// What the commit adds to one aggregate item. No measure is zero.
+/// What the commit adds to one aggregate item. No measure is zero; there is none where only the name changes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Addition {
     pub aggregate: String,
@@ -44,6 +44,8 @@ pub struct Addition {
     /// The group's values; `None` if the item no longer belongs there, so that this only takes away.
     pub group: Option<Item>,
     pub measures: Measures,
+    /// The ledger knows the aggregate item under another name: its marker has to be written.
+    pub renamed: bool,
 }
 
 /// A derived row to be written.
@@ -110,6 +112,13 @@ impl Delta {
             item.insert("Seq", Value::text(sequence.padded()));
         }
         self.extra = vec![Write { table: TableRef::State, key, op: Op::Put(item), condition: Condition::Always }];
+        self
+    }
+
+    /// Marks the item as one whose sums are left out: whoever compares its row with the item must know.
+    pub fn without_sums(mut self, before: Option<&LedgerRow>, reason: &str) -> Delta {
+        self.after.left_out = Some(reason.to_owned());
+        self.settled = before.is_some_and(|row| same(row, &self.after));
         self
     }
 }
@@ -225,6 +234,7 @@ fn next_row(
         deleted,
         expires_at: expires_at.filter(|_| deleted),
         quarantined: None,
+        left_out: None,
     }
 }
 
@@ -244,6 +254,7 @@ fn additions(was: &Applied, derived: Option<&Derived>) -> Result<Vec<Addition>, 
     }
     for count in derived.iter().flat_map(|derived| &derived.counts) {
         let addition = net.entry(&count.key).or_insert_with(|| addition(&count.aggregate, &count.key));
+        addition.renamed |= addition.aggregate != count.aggregate;
         addition.aggregate.clone_from(&count.aggregate);
         addition.group = Some(count.group.clone());
         for (measure, number) in &count.measures {
@@ -254,11 +265,17 @@ fn additions(was: &Applied, derived: Option<&Derived>) -> Result<Vec<Addition>, 
         addition.measures.retain(|_, number| !number.is_zero());
         addition
     });
-    Ok(changed.filter(|addition| !addition.measures.is_empty()).collect())
+    Ok(changed.filter(|addition| !addition.measures.is_empty() || addition.renamed).collect())
 }
 
 fn addition(aggregate: &str, key: &TableKey) -> Addition {
-    Addition { aggregate: aggregate.to_owned(), key: key.clone(), group: None, measures: Measures::new() }
+    Addition {
+        aggregate: aggregate.to_owned(),
+        key: key.clone(),
+        group: None,
+        measures: Measures::new(),
+        renamed: false,
+    }
 }
 
 /// Adds `number` to a measure, exactly.
@@ -398,7 +415,8 @@ mod tests {
         assert_eq!(delta.after.sequence, ledger.sequence, "reconciling keeps the number");
 
         let renamed = derived(vec![contribution("new_name", &old, &[("Total", "1")])], vec![]);
-        assert!(step(Some(&ledger), Some(&renamed), None).adds.is_empty(), "same item, same count, other name");
+        let delta = step(Some(&ledger), Some(&renamed), None);
+        assert!(measures(&delta).is_empty() && delta.adds[0].renamed, "same item, same count, other name");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! A row lives in the state table under `LEDGER#<digest of the source key>` / `LEDGER` and carries: `Key` (the source key,
 //! JSON), `Seq` (sequence number of the last applied change, padded; absent where reconcile made the row), `Rev` (number,
 //! grows by one with every commit: the condition of the next), `Applied` (JSON), `Entity`, `Model` (hash), `Deleted` (true on a
-//! tombstone), `Quarantined` (reason), `ExpiresAt` (epoch seconds, tombstones only).
+//! tombstone), `Quarantined` (reason), `LeftOut` (reason), `ExpiresAt` (epoch seconds, tombstones only).
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -33,6 +33,8 @@ pub struct LedgerRow {
     pub expires_at: Option<i64>,
     /// The database refused what was derived; the reason. Such an item counts as far as `applied` says, no further.
     pub quarantined: Option<String>,
+    /// The item's sums and squares are left out of its aggregates because one would not fit a number; the reason.
+    pub left_out: Option<String>,
 }
 
 /// The derived data that is in the table for a source item: enough to subtract it again.
@@ -114,6 +116,9 @@ impl LedgerRow {
         if let Some(reason) = &self.quarantined {
             item.insert("Quarantined", Value::text(reason));
         }
+        if let Some(reason) = &self.left_out {
+            item.insert("LeftOut", Value::text(reason));
+        }
         item
     }
 
@@ -152,6 +157,7 @@ impl LedgerRow {
                 .map(|text| text.parse().map_err(|e| fault("ExpiresAt", format!("{text}: {e}"))))
                 .transpose()?,
             quarantined: item.text("Quarantined").map(str::to_owned),
+            left_out: item.text("LeftOut").map(str::to_owned),
             source,
         })
     }
@@ -253,6 +259,7 @@ mod tests {
             deleted: false,
             expires_at: None,
             quarantined: None,
+            left_out: None,
         }
     }
 
@@ -267,9 +274,11 @@ mod tests {
             deleted: true,
             expires_at: Some(1_800_000_000),
             quarantined: Some("too large".to_owned()),
-            ..live
+            ..live.clone()
         };
         assert_eq!(LedgerRow::from_item(&tombstone.to_item()), Ok(tombstone));
+        let beside = LedgerRow { left_out: Some("43 digits".to_owned()), ..live };
+        assert_eq!(LedgerRow::from_item(&beside.to_item()), Ok(beside));
     }
 
     #[test]

@@ -108,6 +108,7 @@ struct Sum {
     aggregate: String,
     group: Option<Item>,
     measures: Measures,
+    renamed: bool,
     deltas: Vec<usize>,
 }
 
@@ -118,7 +119,7 @@ impl Draft {
             self.begin(model, standing, delta);
             return None;
         }
-        let rows = row_writes(&delta, standing);
+        let rows = row_writes(model, &delta, standing);
         let fresh = delta.adds.iter().filter(|addition| !self.sums.contains_key(&addition.key));
         let actions = self.actions + rows.len() + fresh.count();
         let size = self.size + delta_size(model, &delta, &rows);
@@ -148,7 +149,7 @@ impl Draft {
     /// Takes the delta in without asking.
     fn begin(&mut self, model: &Model, standing: &Standing, delta: Delta) {
         let index = self.deltas.len();
-        let rows = row_writes(&delta, standing);
+        let rows = row_writes(model, &delta, standing);
         self.size += delta_size(model, &delta, &rows);
         self.actions += rows.len();
         self.rows.extend(rows.into_iter().map(|write| (write.table, write.key)));
@@ -167,14 +168,14 @@ impl Draft {
     fn finish(self, model: &Model, standing: &Standing, now: DateTime<Utc>) -> TxPlan {
         let mut plan = TxPlan { deltas: Vec::new(), writes: Vec::new(), owners: Vec::new() };
         for (index, delta) in self.deltas.iter().enumerate() {
-            for (place, write) in row_writes(delta, standing).into_iter().enumerate() {
+            for (place, write) in row_writes(model, delta, standing).into_iter().enumerate() {
                 plan.writes.push(write);
                 plan.owners.push(if place == 0 { Owner::Ledger(index) } else { Owner::Row(index) });
             }
         }
         for (key, mut sum) in self.sums {
             sum.measures.retain(|_, number| !number.is_zero());
-            if !sum.measures.is_empty() {
+            if !sum.measures.is_empty() || sum.renamed {
                 plan.owners.push(Owner::Aggregate(std::mem::take(&mut sum.deltas)));
                 plan.writes.push(sum.into_write(model, standing, key, now));
             }
@@ -190,6 +191,7 @@ impl Sum {
             aggregate: addition.aggregate.clone(),
             group: addition.group.clone(),
             measures: addition.measures.clone(),
+            renamed: addition.renamed,
             deltas: vec![index],
         }
     }
@@ -199,6 +201,7 @@ impl Sum {
             self.group.clone_from(&addition.group);
             self.aggregate.clone_from(&addition.aggregate);
         }
+        self.renamed |= addition.renamed;
         for (measure, number) in &addition.measures {
             // Draft::sums_fit has been asked before a delta joins others.
             let _fits = accumulate(&mut self.measures, measure, number, &addition.key);
@@ -209,12 +212,16 @@ impl Sum {
     fn into_write(self, model: &Model, standing: &Standing, key: TableKey, now: DateTime<Utc>) -> Write {
         let mut add = declared_measures(model, &self.aggregate);
         add.extend(self.measures);
-        let marker = aggregate_marker(&self.aggregate);
+        let mut marker = aggregate_marker(&self.aggregate);
+        let condition = standing.condition(&key, marker.clone());
+        // Who only takes away may know the item by a former name, and leaves it the one that it has.
+        if let Some(found) = standing.marker(&key).filter(|_| self.group.is_none()) {
+            found.clone_into(&mut marker);
+        }
         let mut set = Item::new().with(MARKER, Value::text(&marker)).with("UpdatedAt", Value::text(instant(now)));
         if let Some(group) = self.group {
             set.insert("Group", Value::M(group.0));
         }
-        let condition = standing.condition(&key, marker);
         Write { table: TableRef::Source, key, op: Op::Update { add, set }, condition }
     }
 }
@@ -241,18 +248,19 @@ fn is_void(addition: &Addition, standing: &Standing) -> bool {
 }
 
 /// All writes of a delta but its additions; the ledger row's is the first.
-fn row_writes(delta: &Delta, standing: &Standing) -> Vec<Write> {
+fn row_writes(model: &Model, delta: &Delta, standing: &Standing) -> Vec<Write> {
+    let source = || Value::M(delta.source().to_item(&model.table.key_names()).0);
     let puts = delta.puts.iter().map(|put| Write {
         table: TableRef::Source,
         key: put.key.clone(),
         op: Op::Put(put.item.clone()),
-        condition: standing.condition(&put.key, put.marker.clone()),
+        condition: standing.row_condition(&put.key, put.marker.clone(), source()),
     });
     let deletes = delta.deletes.iter().filter(|delete| !standing.is_taken(&delete.key)).map(|delete| Write {
         table: TableRef::Source,
         key: delete.key.clone(),
         op: Op::Delete,
-        condition: standing.condition(&delete.key, delete.marker.clone()),
+        condition: standing.row_condition(&delete.key, delete.marker.clone(), source()),
     });
     std::iter::once(delta.ledger_write()).chain(puts).chain(deletes).chain(delta.extra.iter().cloned()).collect()
 }

@@ -2,13 +2,15 @@
 //!
 //! Every write of a derived item has the condition that nothing or a derived item of that name is there, so that no item
 //! of the application is ever overwritten. Where the condition fails, three things may be the matter: the application put an
-//! item there, the model's owner renamed the aggregate or listing, or another worker was there first.
+//! item there, the model's owner renamed the aggregate or listing, or another worker was there first. Entries and findings
+//! belong to one source item each, and the condition names it too: where a listing's key has changed, the entry of an item
+//! that has not been looked at since may stand where another one's belongs.
 
 use std::collections::BTreeMap;
 
 use crate::model::key::TableKey;
 use crate::model::spec::Model;
-use crate::model::value::{Item, MARKER, Value};
+use crate::model::value::{Item, MARKER, SOURCE, Value};
 use crate::plan::write::{Condition, Op, Write};
 
 /// What was found to stand at keys of derived items, where it is not what the ledger led to expect there.
@@ -20,26 +22,34 @@ pub struct Standing(BTreeMap<TableKey, Found>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Found {
-    /// A derived item of ours with this marker, be it of a thing that the model no longer declares: it is taken over.
-    Ours(String),
-    /// An item of the application, or of another thing that the model declares: it is left alone. Nothing can be taken
-    /// away there, for nothing of ours is left.
+    /// A derived item of ours with this marker, be it of a thing that the model no longer declares: it is taken over. An
+    /// aggregate's item stays the same one under whatever name: ledger rows count on its key.
+    Ours { marker: String, source: Option<Value> },
+    /// An item of the application, of another thing that the model declares, or an entry of another source item: it is left
+    /// alone. Nothing can be taken away there, for nothing of ours is left.
     Taken,
 }
 
 impl Standing {
     /// Remembers the item read at the key of a write that was refused. True if the write may fare better now.
     pub fn learn(&mut self, model: &Model, refused: &Write, item: Option<&Item>) -> bool {
-        let found = match item.map(|item| item.text(MARKER)) {
-            // It went away meanwhile.
-            None => {
-                self.0.remove(&refused.key);
-                return true;
+        // It went away meanwhile.
+        let Some(item) = item else {
+            self.0.remove(&refused.key);
+            return true;
+        };
+        let (marker, source) = (item.text(MARKER), item.get(SOURCE));
+        let is_anothers = source.is_some_and(|source| own_source(refused).is_some_and(|own| own != source));
+        let found = match marker {
+            Some(marker)
+                if !is_anothers
+                    && (own_marker(refused) == Some(marker)
+                        || !is_declared(model, marker)
+                        || are_aggregates(refused, marker)) =>
+            {
+                Found::Ours { marker: marker.to_owned(), source: source.cloned() }
             }
-            Some(Some(marker)) if own_marker(refused) == Some(marker) || !is_declared(model, marker) => {
-                Found::Ours(marker.to_owned())
-            }
-            Some(_) => Found::Taken,
+            _ => Found::Taken,
         };
         self.0.insert(refused.key.clone(), found.clone()) != Some(found)
     }
@@ -49,12 +59,27 @@ impl Standing {
         self.0.get(key) == Some(&Found::Taken)
     }
 
-    /// The condition on which a derived item at the key may be written or taken away.
-    pub fn condition(&self, key: &TableKey, expected: String) -> Condition {
-        let marker = match self.0.get(key) {
-            Some(Found::Ours(marker)) => marker.clone(),
-            _ => expected,
+    /// The marker of the derived item that was found at the key.
+    pub fn marker(&self, key: &TableKey) -> Option<&str> {
+        match self.0.get(key) {
+            Some(Found::Ours { marker, .. }) => Some(marker),
+            _ => None,
+        }
+    }
+
+    /// The condition on which an entry or finding of the source item may be written or taken away.
+    pub fn row_condition(&self, key: &TableKey, expected: String, source: Value) -> Condition {
+        let (marker, source) = match self.0.get(key) {
+            Some(Found::Ours { marker, source }) => (marker.clone(), source.clone()),
+            _ => (expected, Some(source)),
         };
+        let source = source.map(|source| (SOURCE.to_owned(), source));
+        Condition::AbsentOrAll(std::iter::once((MARKER.to_owned(), Value::S(marker))).chain(source).collect())
+    }
+
+    /// The condition on which an aggregate's item at the key may be written.
+    pub fn condition(&self, key: &TableKey, expected: String) -> Condition {
+        let marker = self.marker(key).map_or(expected, str::to_owned);
         Condition::AbsentOrEquals(MARKER.to_owned(), Value::S(marker))
     }
 }
@@ -65,8 +90,22 @@ fn own_marker(write: &Write) -> Option<&str> {
         (Op::Put(item), _) => item.text(MARKER),
         (Op::Update { set, .. }, _) => set.text(MARKER),
         (_, Condition::AbsentOrEquals(_, marker)) => marker.as_text(),
+        (_, Condition::AbsentOrAll(all)) => all.iter().find(|(name, _)| name == MARKER)?.1.as_text(),
         _ => None,
     }
+}
+
+/// The source item whose entry or finding it is; `None` for aggregates.
+fn own_source(write: &Write) -> Option<&Value> {
+    match (&write.op, &write.condition) {
+        (Op::Put(item), _) => item.get(SOURCE),
+        (_, Condition::AbsentOrAll(all)) => Some(&all.iter().find(|(name, _)| name == SOURCE)?.1),
+        _ => None,
+    }
+}
+
+fn are_aggregates(write: &Write, marker: &str) -> bool {
+    matches!(write.op, Op::Update { .. }) && marker.starts_with("aggregate/")
 }
 
 fn is_declared(model: &Model, marker: &str) -> bool {
@@ -108,7 +147,18 @@ mod tests {
         let former = Condition::AbsentOrEquals(MARKER.to_owned(), Value::text("aggregate/former"));
         assert_eq!(writes[1].condition, former);
 
-        assert!(standing.learn(&model, &aggregate, Some(&marked("aggregate/by_user"))), "another declared one's item");
+        assert!(standing.learn(&model, &aggregate, Some(&marked("aggregate/by_user"))), "renamed to another's name");
+        let renamed = Condition::AbsentOrEquals(MARKER.to_owned(), Value::text("aggregate/by_user"));
+        let written = |delta: &Delta, standing: &Standing| {
+            let write = plan(delta, standing).into_iter().find(|write| write.key == aggregate.key).unwrap();
+            let Op::Update { set, .. } = write.op else { panic!("{write:?}") };
+            assert_eq!(write.condition, renamed);
+            set.text(MARKER).unwrap().to_owned()
+        };
+        assert_eq!(written(&gone, &standing), "aggregate/by_user", "who only takes away leaves the name");
+        assert_eq!(written(&put, &standing), "aggregate/by_project", "who belongs there writes it");
+
+        assert!(standing.learn(&model, &aggregate, Some(&marked("listing/jobs_by_hours"))), "another declared one's");
         assert_eq!(plan(&gone, &standing).len(), 1, "nothing of ours is left to subtract from");
         assert_eq!(plan(&put, &standing).len(), 3, "to be refused by the database");
 

@@ -53,6 +53,8 @@ pub enum Condition {
     Equals(String, Value),
     /// No item of that key, or its attribute equals the value.
     AbsentOrEquals(String, Value),
+    /// No item of that key, or its attributes equal all of these values, of which there is one at least.
+    AbsentOrAll(Vec<(String, Value)>),
 }
 
 impl Write {

@@ -179,6 +179,11 @@ async fn conditions_hold_or_nothing_is_written(store: &impl Store) {
     let revision = |n: &str| Item::new().with("Rev", number(n));
     let equals = |n: &str| Condition::Equals("Rev".to_owned(), number(n));
     let absent_or = |n: &str| Condition::AbsentOrEquals("Rev".to_owned(), number(n));
+    let of = |n: &str| Value::M([("PK".to_owned(), Value::text("x")), ("SK".to_owned(), number(n))].into());
+    let owned = |n: &str| state_put(&key, revision("5").with("Source", of(n)), Condition::Always);
+    let absent_or_all = |n: &str, owner: &str| {
+        Condition::AbsentOrAll(vec![("Rev".to_owned(), number(n)), ("Source".to_owned(), of(owner))])
+    };
     let put = |n: &str, condition: Condition| state_put(&key, revision(n), condition);
     // Each write with whether it must succeed.
     let steps = [
@@ -197,6 +202,11 @@ async fn conditions_hold_or_nothing_is_written(store: &impl Store) {
         (write(TableRef::State, &key, Op::Delete, equals("3")), true),
         (write(TableRef::State, &key, Op::Delete, Condition::Always), true),
         (write(TableRef::State, &key, Op::Delete, absent_or("1")), true),
+        (write(TableRef::State, &key, Op::Delete, absent_or_all("1", "1")), true),
+        (owned("1"), true),
+        (put("4", absent_or_all("5", "2")), false),
+        (put("4", absent_or_all("4", "1")), false),
+        (write(TableRef::State, &key, Op::Delete, absent_or_all("5", "1.0")), true),
         (put("4", Condition::Absent), true),
     ];
     for (at, (step, succeeds)) in steps.into_iter().enumerate() {

@@ -3,10 +3,18 @@
 //! Everything follows the SDK's own conventions (environment, profile files, roles), so that whatever works for AWS's tools
 //! works here; only an endpoint, a Region and a profile can be given besides. Timeouts are always set: a connection that hangs
 //! would stop a worker without a word.
+//!
+//! An endpoint on this machine is a local database, which accepts anything: what the environment and the profile do not say is
+//! made up, and the cloud's metadata service, which a laptop waits for in vain, is not asked.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use aws_config::environment::{EnvironmentVariableCredentialsProvider, EnvironmentVariableRegionProvider};
+use aws_config::meta::credentials::CredentialsProviderChain;
+use aws_config::meta::region::RegionProviderChain;
+use aws_config::profile::{ProfileFileCredentialsProvider, ProfileFileRegionProvider};
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{AppName, BehaviorVersion, Region};
@@ -58,7 +66,7 @@ impl Connection {
     /// Settles endpoint and Region; sends nothing yet. Credentials are looked for with the first request.
     pub async fn open(options: ConnectionOptions) -> Result<Connection, ConnectionError> {
         if let Some(endpoint) = &options.endpoint
-            && !["http://", "https://"].iter().any(|scheme| endpoint.starts_with(scheme))
+            && host(endpoint).is_none()
         {
             return Err(ConnectionError::Endpoint(endpoint.clone()));
         }
@@ -72,11 +80,14 @@ impl Connection {
             .app_name(name)
             .timeout_config(timeouts)
             .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS_MAX));
+        if options.local {
+            loader = loader.credentials_provider(local_credentials());
+        } else if options.endpoint.as_deref().and_then(host).is_some_and(is_this_machine) {
+            let profile = options.profile.as_deref();
+            loader = loader.credentials_provider(said_credentials(profile)).region(said_region(profile));
+        }
         if let Some(profile) = options.profile {
             loader = loader.profile_name(profile);
-        }
-        if options.local {
-            loader = loader.credentials_provider(Credentials::new("local", "local", None, None, "local"));
         }
         let region = options.region.or_else(|| options.local.then(|| LOCAL_REGION.to_owned()));
         if let Some(region) = region {
@@ -114,5 +125,62 @@ impl Connection {
     /// The SDK's client for tables, for what no port asks (index queries of reports and tests). Its requests are not counted.
     pub fn client(&self) -> &aws_sdk_dynamodb::Client {
         &self.tables
+    }
+}
+
+/// The host of an URL of http or https, without its port.
+fn host(endpoint: &str) -> Option<&str> {
+    let rest = ["http://", "https://"].iter().find_map(|scheme| endpoint.strip_prefix(scheme))?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let host = match authority.strip_prefix('[') {
+        Some(address) => address.split(']').next()?,
+        None => authority.split(':').next()?,
+    };
+    Some(host).filter(|host| !host.is_empty())
+}
+
+fn is_this_machine(host: &str) -> bool {
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+fn local_credentials() -> Credentials {
+    Credentials::new("local", "local", None, None, "local")
+}
+
+/// Those of the environment or the profile, else made up. DynamoDB Local keeps separate tables for each access key and Region, so
+/// what is said counts there as well.
+fn said_credentials(profile: Option<&str>) -> CredentialsProviderChain {
+    let mut of_profile = ProfileFileCredentialsProvider::builder();
+    if let Some(name) = profile {
+        of_profile = of_profile.profile_name(name);
+    }
+    CredentialsProviderChain::first_try("environment", EnvironmentVariableCredentialsProvider::new())
+        .or_else("profile", of_profile.build())
+        .or_else("local", local_credentials())
+}
+
+fn said_region(profile: Option<&str>) -> RegionProviderChain {
+    let mut of_profile = ProfileFileRegionProvider::builder();
+    if let Some(name) = profile {
+        of_profile = of_profile.profile_name(name);
+    }
+    RegionProviderChain::first_try(EnvironmentVariableRegionProvider::new())
+        .or_else(of_profile.build())
+        .or_else(Region::new(LOCAL_REGION))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_told_from_endpoints() {
+        let machine = ["http://127.0.0.1:8000", "http://localhost", "https://[::1]:8000/x", "http://127.9.9.9/"];
+        assert!(machine.iter().all(|endpoint| host(endpoint).is_some_and(is_this_machine)));
+        let elsewhere = ["http://dynamodb:8000", "https://dynamodb.eu-central-1.amazonaws.com", "http://10.0.0.1:80"];
+        assert!(elsewhere.iter().all(|endpoint| host(endpoint).is_some_and(|host| !is_this_machine(host))));
+        assert!(
+            ["127.0.0.1:8000", "ftp://x", "http://", "http://:8000", "https:///x"].iter().all(|no| host(no).is_none())
+        );
     }
 }

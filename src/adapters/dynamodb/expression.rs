@@ -51,6 +51,14 @@ impl Placeholders {
                 let absent = self.name(partition);
                 format!("attribute_not_exists({absent}) OR {} = {}", self.name(name), self.value(encode_value(value)))
             }
+            Condition::AbsentOrAll(all) => {
+                let absent = self.name(partition);
+                let equal = |(name, value): &(String, Value)| {
+                    format!("{} = {}", self.name(name), self.value(encode_value(value)))
+                };
+                let all: Vec<String> = all.iter().map(equal).collect();
+                format!("attribute_not_exists({absent}) OR ({})", all.join(" AND "))
+            }
         })
     }
 
@@ -114,6 +122,11 @@ mod tests {
         assert_eq!(places.update(&add, &set).unwrap(), "ADD #0 :0, #1 :1 SET #2 = :2");
         let condition = Condition::AbsentOrEquals("_keeper".to_owned(), Value::text("aggregate/a"));
         assert_eq!(places.condition(&condition, "PK").unwrap(), "attribute_not_exists(#3) OR #4 = :3");
+        let all = Condition::AbsentOrAll(vec![
+            ("_keeper".to_owned(), Value::text("listing/a")),
+            ("Source".to_owned(), Value::text("x")),
+        ]);
+        assert_eq!(places.condition(&all, "PK").unwrap(), "attribute_not_exists(#5) OR (#6 = :4 AND #7 = :5)");
         let (names, values) = places.into_parts();
         assert_eq!(names.unwrap()["#0"], "Count_In Progress");
         assert_eq!(values.unwrap()[":3"], AttributeValue::S("aggregate/a".to_owned()));

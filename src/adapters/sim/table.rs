@@ -103,6 +103,7 @@ impl SimTable {
             Condition::Absent => stored.is_none(),
             Condition::Equals(name, value) => equals(name, value),
             Condition::AbsentOrEquals(name, value) => stored.is_none() || equals(name, value),
+            Condition::AbsentOrAll(all) => stored.is_none() || all.iter().all(|(name, value)| equals(name, value)),
         }
     }
 
@@ -261,6 +262,13 @@ mod tests {
         assert!(!holds(&table, &Condition::Absent) && holds(&table, &absent_or) && holds(&table, &equals));
         table.set(&TableKey::text("a", "b"), Some(Item::new()));
         assert!(!holds(&table, &absent_or) && !holds(&table, &equals));
+        let pairs = ["x", "y"].map(|text| (text.to_uppercase(), Value::text(text)));
+        let all = Condition::AbsentOrAll(pairs.to_vec());
+        assert!(!holds(&table, &all));
+        table.set(&TableKey::text("a", "b"), Some(Item(pairs.into())));
+        assert!(holds(&table, &all));
+        table.set(&TableKey::text("a", "b"), None);
+        assert!(holds(&table, &all));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, Either, select};
 use futures::stream::{FuturesUnordered, Stream};
 
 use super::{BatchSink, Observer, OnGap, Progress, Repair, Repaired, Worker, WorkerError, WorkerReport};
@@ -88,7 +88,12 @@ where
     G: Repair,
 {
     let mut stop = pin!(stop);
-    let mut run = Run::start(worker).await?;
+    let start = pin!(Run::start(worker));
+    let mut run = match select(start, stop.as_mut()).await {
+        Either::Left((run, _)) => run?,
+        // Nothing has been read yet, so there is nothing to finish.
+        Either::Right(_) => return Ok(WorkerReport::default()),
+    };
     let mut stopping = false;
     loop {
         if !stopping {
