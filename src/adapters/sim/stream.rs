@@ -47,7 +47,7 @@ pub struct Manners {
     pub listed_late: TimeDelta,
     /// In a thousand children, how many have numbers that begin below their parent's end.
     pub low_numbers: u32,
-    /// Descriptions may leave out the newest shards.
+    /// Descriptions may leave out a shard, though not twice in a row.
     pub forgetful: bool,
 }
 
@@ -172,9 +172,12 @@ impl SimStream {
             .filter(|shard| shard.generation == lineage.generation && shard.is_listed(now))
             .map(|shard| ShardListing { id: shard.id.clone(), parent: lineage.parent_id(shard) })
             .collect();
-        if lineage.manners.forgetful && listed.len() > 1 && lineage.random.chance(200) {
-            listed.pop();
+        let forgets = lineage.manners.forgetful && !lineage.forgot && lineage.random.chance(200);
+        if forgets && listed.len() > 1 {
+            let at = lineage.random.below(listed.len());
+            listed.remove(at);
         }
+        lineage.forgot = forgets;
         let arn = lineage.arn.clone();
         let pages = pages(listed, &mut lineage.random);
         // The port's part: all pages, each shard once.

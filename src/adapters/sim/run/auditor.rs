@@ -21,7 +21,6 @@ use super::models::Models;
 use crate::adapters::sim::store::Happening;
 use crate::adapters::sim::stream::{Routed, SimStream};
 use crate::engine::checkpoint::{Checkpoint, ShardKey};
-use crate::model::derived::RowKind;
 use crate::model::key::TableKey;
 use crate::model::value::Item;
 use crate::plan::ledger::LedgerRow;
@@ -208,7 +207,7 @@ impl Auditor {
         let mut given_up = false;
         for (key, story) in &mut self.stories {
             let row = self.ledger.get(key);
-            given_up |= row.is_some_and(|row| is_given_up(row) || is_without_sums(row));
+            given_up |= row.is_some_and(|row| is_given_up(row) || row.left_out.is_some());
             if let Some(fault) = story.settled(key, row, model, &self.models) {
                 faults.push(format!("I4: {fault}"));
             }
@@ -222,19 +221,13 @@ impl Auditor {
 
     /// Items that are given up, wholly or in part.
     pub fn given_up(&self) -> usize {
-        self.ledger.values().filter(|row| is_given_up(row) || is_without_sums(row)).count()
+        self.ledger.values().filter(|row| is_given_up(row) || row.left_out.is_some()).count()
     }
 }
 
-/// The database refused something of it, and a finding says so.
+/// The database refused what it derives.
 fn is_given_up(row: &LedgerRow) -> bool {
-    let mut findings = row.applied.rows.iter().filter(|applied| applied.kind == RowKind::Finding);
-    row.quarantined.is_some() || findings.any(|applied| applied.name.starts_with('P'))
-}
-
-/// A finding says that its sums, or some, are left out.
-fn is_without_sums(row: &LedgerRow) -> bool {
-    row.applied.rows.iter().any(|applied| applied.kind == RowKind::Finding && applied.name == "A308")
+    row.quarantined.is_some()
 }
 
 fn as_number(number: &crate::model::change::SequenceNumber) -> u128 {

@@ -30,6 +30,8 @@ use stage::Stage;
 #[derive(Debug, Clone)]
 pub struct Script {
     pub steps: usize,
+    /// Lines of the schedule that a failure shows, the last ones.
+    pub lines: usize,
     #[cfg(test)]
     mistake: Option<mistakes::Mistake>,
 }
@@ -38,6 +40,7 @@ impl Script {
     pub fn new(steps: usize) -> Script {
         Script {
             steps,
+            lines: 100,
             #[cfg(test)]
             mistake: None,
         }

@@ -67,12 +67,15 @@ impl Tally {
 #[derive(Debug, Default)]
 pub(super) struct Log {
     lines: VecDeque<String>,
+    lines_max: usize,
     /// Who had the last turns, since which step, and how many.
     turns: Option<(String, usize, usize)>,
 }
 
 impl Log {
-    const LINES_MAX: usize = 100;
+    pub fn new(lines_max: usize) -> Log {
+        Log { lines_max, ..Log::default() }
+    }
 
     pub fn line(&mut self, step: usize, text: impl fmt::Display) {
         self.end_turns();
@@ -114,7 +117,7 @@ impl Log {
     }
 
     fn push(&mut self, line: String) {
-        if self.lines.len() >= Log::LINES_MAX {
+        if self.lines.len() >= self.lines_max {
             self.lines.pop_front();
         }
         self.lines.push_back(line);

@@ -16,9 +16,10 @@ fn from_environment(name: &str, default: u64) -> u64 {
 fn stories_end_with_balanced_books() {
     let first = from_environment("TABLEKEEPER_SIMULATE_FROM", 0);
     let mut all = Tally::default();
+    let script = Script { lines: from_environment("TABLEKEEPER_SIMULATE_LINES", 100) as usize, ..Script::new(STEPS) };
     let keep_going = from_environment("TABLEKEEPER_SIMULATE_ALL", 0) > 0;
     for seed in first..first + from_environment("TABLEKEEPER_SIMULATE_SEEDS", SEEDS) {
-        match simulate(seed, &Script::new(STEPS)) {
+        match simulate(seed, &script) {
             Ok(tally) => all.add(&tally),
             Err(failure) if keep_going => println!("seed {seed}: {}", failure.violations[0]),
             Err(failure) => panic!("{failure}"),

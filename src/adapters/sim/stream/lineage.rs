@@ -58,6 +58,8 @@ pub(super) struct Lineage {
     /// Records of the store that are in shards.
     pub pulled: usize,
     pub routed: Vec<Routed>,
+    /// The last description left a shard out.
+    pub forgot: bool,
 }
 
 impl Shard {
@@ -76,6 +78,7 @@ impl Lineage {
             shards: Vec::new(),
             pulled: 0,
             routed: Vec::new(),
+            forgot: false,
         };
         lineage.begin(shards.clamp(1, OPEN_MAX) as u32, now);
         lineage
@@ -136,7 +139,8 @@ impl Lineage {
             let late = self.random.below(self.manners.listed_late.num_seconds().max(0) as usize + 1);
             let begins_low = self.random.chance(self.manners.low_numbers);
             let next = if begins_low { self.first_number() } else { self.shards[at].next + 1 };
-            self.open(Some(at), range, now + TimeDelta::seconds(late as i64), next);
+            let listed_at = (now + TimeDelta::seconds(late as i64)).max(self.shards[at].listed_at);
+            self.open(Some(at), range, listed_at, next);
         }
     }
 

@@ -5,16 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use bigdecimal::BigDecimal;
 
 use crate::adapters::sim::run::models::Models;
-use crate::derive::derive;
+use crate::derive::{derive, without_sums};
 use crate::model::decimal::Decimal;
-use crate::model::derived::RowKind;
 use crate::model::key::TableKey;
 use crate::model::value::{Item, MARKER, Value};
 use crate::plan::ledger::{Applied, LedgerRow, item_hash};
 use crate::plan::write::{Op, Write};
-
-/// The aggregate that counts findings.
-const FINDINGS: &str = "findings";
 
 /// All states that an item was in.
 #[derive(Default)]
@@ -93,24 +89,15 @@ impl Story {
 }
 
 fn says(version: &mut Version, key: &TableKey, row: &LedgerRow, model: usize, models: &Models) -> bool {
-    match version.derives(key, model, models) {
-        Some(derives) if super::is_without_sums(row) => {
-            !row.deleted && (row.applied == *derives || beside_sums(&row.applied) == beside_sums(derives))
-        }
-        Some(derives) => !row.deleted && row.applied == *derives,
-        None => row.deleted && row.applied.is_empty(),
+    let Some(item) = version.item.clone() else { return row.deleted && row.applied.is_empty() };
+    if row.deleted {
+        return false;
     }
-}
-
-/// What is left of it where the sums could not be added: no sums, and the findings are others.
-fn beside_sums(applied: &Applied) -> Applied {
-    let mut rest = applied.clone();
-    rest.rows.retain(|row| row.kind != RowKind::Finding);
-    rest.counts.retain(|count| count.aggregate != FINDINGS);
-    for count in &mut rest.counts {
-        count.measures.retain(|measure, _| !measure.starts_with("Sum"));
+    if let Some(reason) = &row.left_out {
+        let rest = without_sums(&models[model], key, &derive(&models[model], key, &item), reason);
+        return row.applied == Applied::of(&rest);
     }
-    rest
+    version.derives(key, model, models).is_some_and(|derives| row.applied == *derives)
 }
 
 type Measure = (TableKey, String);
