@@ -143,9 +143,8 @@ impl Auditor {
             let named = is.and_then(|number| story.version_of(number)).unwrap_or(0);
             match story.matching(&key, &row, &self.models) {
                 None => faults.push(format!("I3: `{key}` never derived what its ledger row says: {:?}", row.applied)),
-                Some(version) if version < named => faults.push(format!(
-                    "I3: `{key}` is at its state {version}, and its number {is:?} names state {named}"
-                )),
+                Some(version) if version < named => faults
+                    .push(format!("I3: `{key}` is at its state {version}, and its number {is:?} names state {named}")),
                 Some(_) => {}
             }
         }

@@ -94,7 +94,8 @@ impl Mapping {
         let state = self.lock();
         stream.shards().iter().all(|shard| {
             let feed = state.feeds.get(&shard.id).cloned().unwrap_or_default();
-            feed.done || !stream.is_closed(&shard.id) && stream.slice(&shard.id, feed.at, 1).is_some_and(|s| s.1.is_empty())
+            feed.done
+                || !stream.is_closed(&shard.id) && stream.slice(&shard.id, feed.at, 1).is_some_and(|s| s.1.is_empty())
         })
     }
 
@@ -128,7 +129,14 @@ impl Mapping {
                     let numbered = (from..end).zip(records);
                     let filters = state.filters;
                     let (places, records) = numbered.filter(|(_, record)| !filters || !is_ours(record)).unzip();
-                    return Some(Delivery { mapping: self.clone(), shard: shard.id.clone(), records, places, end, again });
+                    return Some(Delivery {
+                        mapping: self.clone(),
+                        shard: shard.id.clone(),
+                        records,
+                        places,
+                        end,
+                        again,
+                    });
                 }
             }
         }

@@ -22,9 +22,15 @@ mod tally;
 #[cfg(test)]
 mod tests;
 
-pub use tally::{Failure, Tally};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use stage::Stage;
+pub use tally::{Failure, Tally};
+
+/// Failures after which many stories are broken off.
+const FAILURES_MAX: usize = 5;
 
 /// How long a story is.
 #[derive(Debug, Clone)]
@@ -57,4 +63,42 @@ pub fn simulate(seed: u64, script: &Script) -> Result<Tally, Box<Failure>> {
         Ok(()) => Ok(stage.tally()),
         Err(violations) => Err(Box::new(stage.failure(seed, violations))),
     }
+}
+
+/// What many stories came to.
+#[derive(Debug, Default)]
+pub struct Stories {
+    /// Of the stories that ended well.
+    pub tally: Tally,
+    /// By seed; with five of them no more stories are begun.
+    pub failures: Vec<Failure>,
+}
+
+/// Plays the stories of all seeds, on so many threads; `progress` hears after each how many there were.
+pub fn simulate_all(seeds: Range<u64>, script: &Script, threads: usize, progress: impl Fn(u64) + Sync) -> Stories {
+    let (next, played) = (AtomicU64::new(seeds.start), AtomicU64::new(0));
+    let stories = Mutex::new(Stories::default());
+    let locked = || stories.lock().unwrap_or_else(PoisonError::into_inner);
+    let play = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds.end || locked().failures.len() >= FAILURES_MAX {
+                return;
+            }
+            let result = simulate(seed, script);
+            match result {
+                Ok(tally) => locked().tally.add(&tally),
+                Err(failure) => locked().failures.push(*failure),
+            }
+            progress(played.fetch_add(1, Ordering::Relaxed) + 1);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..threads.max(1) {
+            scope.spawn(play);
+        }
+    });
+    let mut stories = stories.into_inner().unwrap_or_else(PoisonError::into_inner);
+    stories.failures.sort_by_key(|failure| failure.seed);
+    stories
 }

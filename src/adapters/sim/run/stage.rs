@@ -81,7 +81,8 @@ impl Stage {
         let table = &models[0].table;
         let store = SimStore::new(table);
         store.remember();
-        let views = [StreamView::NewAndOldImages, StreamView::NewAndOldImages, StreamView::NewImage, StreamView::KeysOnly];
+        let views =
+            [StreamView::NewAndOldImages, StreamView::NewAndOldImages, StreamView::NewImage, StreamView::KeysOnly];
         store.set_view(*random.pick(&views));
         let clock = SimClock::driven(DateTime::from_timestamp(BEGIN, 0).unwrap_or_default(), random.next());
         let manners = Manners::drawn(&mut random);

@@ -100,9 +100,9 @@ impl Log {
             let text = match LedgerRow::from_item(item) {
                 Ok(row) => ledger_words(&row),
                 Err(_) => {
-                    let words = ["Seq", "Finished", "GapCause", "Reason"]
-                        .into_iter()
-                        .filter_map(|name| Some(format!("{name} {}", item.get(name)?.shown().trim_start_matches(['"', '0']))));
+                    let words = ["Seq", "Finished", "GapCause", "Reason"].into_iter().filter_map(|name| {
+                        Some(format!("{name} {}", item.get(name)?.shown().trim_start_matches(['"', '0'])))
+                    });
                     format!("{}: {}", write.key, words.collect::<Vec<_>>().join(", "))
                 }
             };

@@ -47,7 +47,9 @@ fn every_known_mistake_is_caught() {
     let mut missed = Vec::new();
     for mistake in Mistake::ALL {
         match caught(mistake, 400) {
-            Some((seed, failure)) => println!("{mistake:?}: seed {seed}, step {}: {}", failure.step, failure.violations[0]),
+            Some((seed, failure)) => {
+                println!("{mistake:?}: seed {seed}, step {}: {}", failure.step, failure.violations[0])
+            }
             None => missed.push(mistake),
         }
     }

@@ -62,13 +62,7 @@ impl ShardTable {
         self.promote(now, notices);
     }
 
-    pub(super) fn listed(
-        &mut self,
-        id: &str,
-        parent: Option<&str>,
-        now: DateTime<Utc>,
-        notices: &mut Vec<Notice>,
-    ) {
+    pub(super) fn listed(&mut self, id: &str, parent: Option<&str>, now: DateTime<Utc>, notices: &mut Vec<Notice>) {
         if let Some(shard) = self.shards.get_mut(id) {
             shard.unlisted = 0;
             shard.parent = shard.parent.take().or_else(|| parent.map(Arc::from));
@@ -95,12 +89,7 @@ impl ShardTable {
 
     /// Counts the descriptions in a row that list a shard and not its parent. A list may leave the parent out that is there, and
     /// whoever read the child first would then apply the older records last.
-    fn count_orphaned(
-        &mut self,
-        listed: &BTreeMap<&str, Option<&str>>,
-        now: DateTime<Utc>,
-        notices: &mut Vec<Notice>,
-    ) {
+    fn count_orphaned(&mut self, listed: &BTreeMap<&str, Option<&str>>, now: DateTime<Utc>, notices: &mut Vec<Notice>) {
         let known: BTreeSet<Arc<str>> = self.shards.keys().cloned().collect();
         for (id, shard) in self.shards.iter_mut().filter(|(_, shard)| shard.phase == Phase::Waiting) {
             let Some(parent) = shard.parent.clone().filter(|parent| !known.contains(parent)) else { continue };
