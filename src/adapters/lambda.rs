@@ -7,13 +7,16 @@
 //! [`RawRecord`](crate::model::change::RawRecord) that says what is damaged, for quarantine; the others are applied.
 //! [`StreamEvent::answer`] names the lowest sequence number that is not durable, spelt as the event has it. Where nothing is
 //! durable there is no answer: the invocation must fail, which mappings repeat with or without `ReportBatchItemFailures`.
+//!
+//! Answers and window states are the types of `aws_lambda_events`; events are read here, because its event types cannot tell a
+//! damaged record from a damaged batch (see `event`).
 
 mod answer;
 mod event;
 mod handler;
 mod settings;
 
-pub use answer::{Answer, ItemFailure, NothingDurable, Reporting};
+pub use answer::{Answer, NothingDurable, Reporting};
 pub use event::{EventFault, StreamEvent};
 pub use handler::{Failure, InvocationError, handle};
 pub use settings::{SettingFault, Settings};

@@ -1,4 +1,11 @@
 //! Floor 3: the outside world. Each adapter implements ports or reads and writes one format; none imports another.
+//!
+//! - `dynamodb`: the ports on the AWS SDK; `embedded`: a DynamoDB in this process behind the same SDK;
+//! - `lambda`: the stream as AWS Lambda delivers it;
+//! - `files`: items in files; `analytics` and `page`: reports by SQL, as pages and CSV;
+//! - `clock`: real time; `sinks`: where notifications go that need no service;
+//! - [`sim`]: a DynamoDB in memory with virtual time, faults on demand and an auditor of the invariants; it is part of the library so
+//!   that every floor's tests, and those of other crates, can run on it.
 
 #[cfg(feature = "reports")]
 pub mod analytics;
@@ -10,8 +17,12 @@ pub mod dynamodb;
 pub mod embedded;
 #[cfg(feature = "embedded")]
 pub mod files;
+#[cfg(feature = "serve")]
+pub mod http;
 #[cfg(feature = "lambda")]
 pub mod lambda;
+#[cfg(feature = "worker")]
+pub mod log;
 #[cfg(feature = "reports")]
 pub mod page;
 pub mod sim;

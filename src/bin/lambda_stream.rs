@@ -12,9 +12,11 @@ use lambda_runtime::{Diagnostic, Error, LambdaEvent, service_fn};
 use serde_json::value::RawValue;
 use tablekeeper::adapters::clock::SystemClock;
 use tablekeeper::adapters::dynamodb::{Connection, ConnectionOptions, DynamoStore};
-use tablekeeper::adapters::lambda::{Failure, InvocationError, Settings, handle};
+use tablekeeper::adapters::lambda::{Answer, Failure, InvocationError, Settings, handle};
+use tablekeeper::adapters::log::Log;
 use tablekeeper::engine::batch::{Engine, OldImages};
 use tablekeeper::engine::ports::Clock as _;
+use tablekeeper::engine::telemetry::explain;
 use tablekeeper::model::change::RawRecord;
 use tablekeeper::model::load::load;
 use tablekeeper::model::shipped::shipped;
@@ -85,7 +87,7 @@ async fn invoke(
     engine: &LambdaEngine,
     settings: &Settings,
     event: LambdaEvent<Box<RawValue>>,
-) -> Result<Box<RawValue>, Diagnostic> {
+) -> Result<Answer, Diagnostic> {
     let deadline_ms = i64::try_from(event.context.deadline).unwrap_or(i64::MAX);
     let left_ms = deadline_ms.saturating_sub(engine.clock.now().timestamp_millis());
     let left = Duration::from_millis(left_ms.try_into().unwrap_or(0)).saturating_sub(TIME_RESERVED).max(TIME_MIN);
@@ -98,24 +100,15 @@ async fn apply(engine: &LambdaEngine, records: Vec<RawRecord>, trust: OldImages)
     // Boxed: the whole commit as one state machine is more than the compiler lays out.
     match Box::pin(engine.apply(&records, trust)).await {
         Ok(report) => {
-            info!(
-                records = report.records,
-                applied = report.applied,
-                already_applied = report.already_applied,
-                skipped = report.skipped,
-                ours = report.ours,
-                reconciled = report.reconciled,
-                quarantined = report.quarantined,
-                malformed = report.malformed,
-                transactions = report.transactions,
-                retries = report.retries,
-                "batch applied"
-            );
+            Log::default().batch(None, &report);
             Ok(())
         }
         Err(fault) => {
-            warn!(position = fault.position, sequence = fault.sequence, can_retry = fault.can_retry(), "{fault}");
-            Err(Failure { position: fault.position, reason: fault.to_string() })
+            let (position, can_retry) = (fault.position, fault.can_retry());
+            // It ends up in logs, ours and Lambda's.
+            let reason = explain(&fault, false);
+            warn!(position, sequence = fault.sequence, can_retry, error = reason, "batch not applied");
+            Err(Failure { position, reason })
         }
     }
 }

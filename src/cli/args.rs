@@ -1,5 +1,6 @@
 //! The command line's shape. Help texts and examples live here, what the commands do in their own files.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use chrono::NaiveDate;
@@ -122,9 +123,15 @@ pub struct WorkerArgs {
     /// What to do when records were lost past retention
     #[arg(long, value_enum, default_value_t = OnGapArg::Reconcile)]
     pub on_gap: OnGapArg,
+    /// Serve /healthz, /readyz and /metrics (Prometheus) here, for example 127.0.0.1:9464; nothing is served by default
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub listen: Option<SocketAddr>,
     /// Log lines as JSON
     #[arg(long)]
     pub log_json: bool,
+    /// Name items in the log by their keys, not only by the digests of their keys
+    #[arg(long)]
+    pub log_keys: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

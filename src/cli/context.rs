@@ -141,19 +141,19 @@ pub fn render(source: &Source, fault: &Fault) -> String {
 pub fn for_each_item(model: &Model, path: &Path, mut each: impl FnMut(TableKey, Item)) -> Result<Vec<String>, Stop> {
     let names = model.table.key_names();
     let mut faults = Vec::new();
-    let reader = ItemReader::open(path)
+    let mut reader = ItemReader::open(path)
         .with_context(|| format!("cannot read items from `{}`", path.display()))
         .map_err(usage)?;
-    for (number, item) in reader.enumerate() {
+    while let Some(item) = reader.next() {
         match item {
             Err(fault) => faults.push(format!("{}: {fault}", path.display())),
             Ok(item) if item.is_ours() => {}
             Ok(item) => match TableKey::of(&item, &names) {
                 Some(key) => each(key, item),
                 None => faults.push(format!(
-                    "{}: item {}: no key: `{}`{} must be there with type S, N or B",
+                    "{}: line {}: no key: `{}`{} must be there with type S, N or B",
                     path.display(),
-                    number + 1,
+                    reader.line(),
                     names.partition,
                     names.sort.as_ref().map(|sort| format!(" and `{sort}`")).unwrap_or_default(),
                 )),

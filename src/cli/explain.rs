@@ -1,8 +1,10 @@
-//! `explain`: a rule in full.
+//! `explain`: a rule in full, be it one about items (`G201`), model files (`C130`) or report definitions (`C208`).
 
 use serde::Serialize;
-use tablekeeper::derive::rules::{RULES, Rule};
 use tablekeeper::model::derived::Severity;
+use tablekeeper::model::load;
+use tablekeeper::model::rule::Rule;
+use tablekeeper::{derive, report};
 
 use super::args::{ExplainArgs, OutputFormat};
 use super::context::{Exit, Outcome, usage};
@@ -17,12 +19,14 @@ struct RuleOut {
 }
 
 pub fn run(args: &ExplainArgs, format: OutputFormat) -> Outcome {
+    let all: Vec<&Rule> =
+        derive::rules::RULES.into_iter().chain(load::rules::RULES).chain(report::rules::RULES).collect();
     let wanted: Vec<&Rule> = match &args.code {
-        None => RULES.to_vec(),
-        Some(code) => match RULES.iter().find(|rule| rule.code.eq_ignore_ascii_case(code)) {
+        None => all,
+        Some(code) => match all.iter().find(|rule| rule.code.eq_ignore_ascii_case(code)) {
             Some(rule) => vec![*rule],
             None => {
-                let codes: Vec<&str> = RULES.iter().map(|rule| rule.code).collect();
+                let codes: Vec<&str> = all.iter().map(|rule| rule.code).collect();
                 return Err(usage(anyhow::anyhow!("no rule `{code}`; there are {}", codes.join(", "))));
             }
         },

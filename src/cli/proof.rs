@@ -88,14 +88,14 @@ pub async fn reconcile(args: &TableArgs, format: OutputFormat) -> Outcome {
             report.quarantined,
         )),
     }
-    Ok(Exit::Fine)
+    Ok(if report.quarantined == 0 { Exit::Fine } else { Exit::Findings })
 }
 
 /// Reconciles with a progress bar, and closes the stream's gap if one is open.
 async fn with_progress(tables: &Tables) -> Result<ReconcileReport, Stop> {
     let table = tables.connection.describe_table(&tables.model.table.name).await?;
     let gap = match &table.stream_arn {
-        Some(arn) => checkpoint::open_gap(&tables.store, arn).await?.map(|gap| (arn, gap)),
+        Some(arn) => checkpoint::open_gap(&tables.store, &tables.clock, arn).await?.map(|gap| (arn, gap)),
         None => None,
     };
     let bar = spinner("items and ledger rows");

@@ -3,62 +3,26 @@
 use std::future::Future;
 use std::io::IsTerminal as _;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use tablekeeper::adapters::dynamodb::DynamoStream;
-use tablekeeper::engine::batch::BatchReport;
+use tablekeeper::adapters::clock::SystemClock;
+use tablekeeper::adapters::dynamodb::{Call, Connection, DynamoStream};
+use tablekeeper::adapters::http::{self, Consumption, Listening, Telemetry};
+use tablekeeper::adapters::log::Log;
+use tablekeeper::engine::batch::{ApplyError, BatchReport};
 use tablekeeper::engine::ports::StreamError;
 use tablekeeper::engine::shards::ShardSettings;
-use tablekeeper::engine::worker::{Observer, OnGap, Progress, Worker, WorkerReport, WorkerSettings};
-use tracing::{debug, error, info, warn};
+use tablekeeper::engine::telemetry::explain;
+use tablekeeper::engine::worker::{Observer, OnGap, Worker, WorkerError, WorkerReport, WorkerSettings};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 use super::args::{OnGapArg, OutputFormat, WorkerArgs};
 use super::connect::{self, Tables};
 use super::context::{Exit, Outcome, Stop, model_for_table, usage};
 use super::output::{count, json, line};
-
-/// Writes what happens to the log. Values of items are not logged.
-pub struct Log;
-
-impl Observer<BatchReport> for Log {
-    fn progress(&self, progress: Progress<'_, BatchReport>) {
-        match progress {
-            Progress::Started { arn, shards, resumed } => info!(arn, shards, resumed, "reading the stream"),
-            Progress::Notice(notice) => info!("{notice}"),
-            Progress::Batch { shard, records, report } if report.ours < records => info!(
-                shard = %shard.shard,
-                records,
-                applied = report.applied,
-                already_applied = report.already_applied,
-                skipped = report.skipped,
-                quarantined = report.quarantined + report.malformed,
-                transactions = report.transactions,
-                "batch applied"
-            ),
-            Progress::Batch { records, .. } => debug!(records, "batch of derived items passed over"),
-            Progress::BatchFailed { shard, attempt, error } => {
-                warn!(shard = %shard.shard, attempt, error = %chain(error), "batch failed, it is tried again");
-            }
-            Progress::GapClosed => info!("the table is reconciled, the gap is closed"),
-            Progress::RepairPostponed => warn!("the gap stays open: run `tablekeeper reconcile`"),
-            Progress::RepairFailed(reason) => error!(reason, "reconciling failed, it is tried again"),
-            Progress::CheckpointFailed(reason) => warn!(reason, "a checkpoint was not stored, it is tried again"),
-            Progress::Stopping => info!("stopping: the batch at hand is finished first"),
-        }
-    }
-}
-
-/// The error and its sources in one line.
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(&format!(": {cause}"));
-        source = cause.source();
-    }
-    text
-}
 
 #[derive(Serialize)]
 struct WorkerOut {
@@ -73,6 +37,11 @@ pub async fn run(args: &WorkerArgs, format: OutputFormat) -> Outcome {
     start_log(args.log_json);
     let mut stop = pin!(stop_signal());
     let model = model_for_table(&args.table)?;
+    // Before anything else is begun: a port that is taken is a fault of the command line.
+    let listening = match args.listen {
+        Some(address) => Some(http::listen(address).await.map_err(usage)?),
+        None => None,
+    };
     let tables = tokio::select! {
         tables = connect::open(&args.table, model) => tables?,
         () = stop.as_mut() => return Ok(Exit::Fine),
@@ -94,7 +63,7 @@ pub async fn run(args: &WorkerArgs, format: OutputFormat) -> Outcome {
         until_idle: args.until_idle,
         ..WorkerSettings::new(tables.model.hash.clone())
     };
-    let result = read(&tables, &settings, &Log, stop).await;
+    let result = observed(&tables, &settings, Log { keys: args.log_keys }, listening, stop).await;
     tables.close().await;
     let report = result?;
     match format {
@@ -114,11 +83,65 @@ pub async fn run(args: &WorkerArgs, format: OutputFormat) -> Outcome {
     Ok(if report.gap_open { Exit::Incomplete } else { Exit::Fine })
 }
 
-/// Reads the table's stream until `stop` completes, or until idle by the settings.
+/// Reads until told to stop, with a log and, if so wished, with health and metrics over HTTP.
+async fn observed(
+    tables: &Tables,
+    settings: &WorkerSettings,
+    log: Log,
+    listening: Option<Listening>,
+    stop: impl Future<Output = ()> + Send,
+) -> Result<WorkerReport, Stop> {
+    let Some(listening) = listening else {
+        return read(tables, settings, &log, log.keys, stop).await;
+    };
+    let telemetry = Arc::new(Telemetry::new(tables.clock.clone())?);
+    let server = Server::start(listening, Arc::clone(&telemetry), tables);
+    let result = read(tables, settings, &(&*telemetry, log), log.keys, stop).await;
+    server.end().await;
+    result
+}
+
+/// The server of health and metrics, beside the worker.
+struct Server {
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<std::io::Result<()>>,
+}
+
+impl Server {
+    fn start(listening: Listening, telemetry: Arc<Telemetry<SystemClock>>, tables: &Tables) -> Server {
+        tracing::info!(address = %listening.address, "serving /healthz, /readyz and /metrics");
+        let (stop, stopped) = oneshot::channel();
+        let connection = tables.connection.clone();
+        let consumption = move || consumption(&connection);
+        let stopped = async move { stopped.await.unwrap_or_default() };
+        let (store, model) = (tables.store.clone(), Arc::clone(&tables.model));
+        let task = tokio::spawn(http::serve(listening, telemetry, store, model, consumption, stopped));
+        Server { stop, task }
+    }
+
+    async fn end(self) {
+        let _ = self.stop.send(());
+        if let Ok(Err(error)) = self.task.await {
+            tracing::warn!(error = %error, "health and metrics were not served to the end");
+        }
+    }
+}
+
+fn consumption(connection: &Connection) -> Consumption {
+    let usage = connection.usage().snapshot();
+    Consumption {
+        read_units: usage.read_half_units as f64 / 2.0,
+        write_units: usage.write_half_units as f64 / 2.0,
+        requests: Call::ALL.iter().map(|call| (call.name(), usage.calls(*call))).collect(),
+    }
+}
+
+/// Reads the table's stream until `stop` completes, or until idle by the settings. With `keys` an error names items by them.
 pub async fn read(
     tables: &Tables,
     settings: &WorkerSettings,
     observer: &impl Observer<BatchReport>,
+    keys: bool,
     stop: impl Future<Output = ()> + Send,
 ) -> Result<WorkerReport, Stop> {
     let engine = tables.engine();
@@ -136,7 +159,9 @@ pub async fn read(
         repair: &engine,
         settings,
     };
-    Ok(worker.run(stop).await?)
+    // What ends a worker ends up in its log.
+    let explained = |error: WorkerError<ApplyError>| anyhow::anyhow!(explain(&error, keys));
+    Ok(worker.run(stop).await.map_err(explained)?)
 }
 
 /// Completes at the first SIGINT or SIGTERM from this call on, also at one that comes before it is waited for.

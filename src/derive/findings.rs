@@ -18,6 +18,9 @@ pub const FINDINGS_MAX: usize = 20;
 /// Name of the aggregate that counts findings by entity.
 pub const TOTALS: &str = "findings";
 
+/// In front of a code, the name of its count in the totals.
+pub const COUNT_PREFIX: &str = "Count_";
+
 /// Messages of this length, in bytes, are not added to.
 const MESSAGE_SIZE_MAX: usize = 1_000;
 
@@ -100,12 +103,11 @@ impl<'a> Findings<'a> {
     fn totals(&self) -> Option<Contribution> {
         let first = self.list.first()?;
         let entity = own::name_part(first.entity.as_deref());
-        let partition = format!("{}#FINDINGS_TOTALS", self.model.prefix);
-        let key = own::key(self.model, partition, Some(entity)).ok()?;
+        let key = totals_key(self.model, entity)?;
         let mut measures = Measures::new();
         measures.insert("Total".to_owned(), Decimal::from(self.list.len() as i64));
         for finding in &self.list {
-            let code = format!("Count_{}", finding.code);
+            let code = format!("{COUNT_PREFIX}{}", finding.code);
             let count = self.list.iter().filter(|other| other.code == finding.code).count();
             measures.insert(code, Decimal::from(count as i64));
         }
@@ -115,6 +117,16 @@ impl<'a> Findings<'a> {
         };
         Some(Contribution { aggregate: TOTALS.to_owned(), key, group, measures })
     }
+}
+
+fn totals_key(model: &Model, entity: String) -> Option<TableKey> {
+    own::key(model, format!("{}#FINDINGS_TOTALS", model.prefix), Some(entity)).ok()
+}
+
+/// Where the totals of findings are, for every entity and for items of none; nowhere in a table that can hold no derived items.
+pub fn totals_keys(model: &Model) -> Vec<TableKey> {
+    let entities = model.entities.iter().map(|entity| Some(entity.name.as_str())).chain([None]);
+    entities.filter_map(|entity| totals_key(model, own::name_part(entity))).collect()
 }
 
 /// The item that makes a finding visible in the user's table.

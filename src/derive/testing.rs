@@ -67,17 +67,7 @@ pub fn entity_index(index: &str, keys: &[(&str, &str)]) -> EntityIndex {
 
 /// Optional and free.
 pub fn attribute(name: &str, kind: Kind) -> Attribute {
-    Attribute {
-        name: name.into(),
-        aliases: Vec::new(),
-        kind,
-        required: false,
-        one_of: Vec::new(),
-        format: None,
-        none: Vec::new(),
-        min: None,
-        max: None,
-    }
+    Attribute::new(name, kind)
 }
 
 pub fn condition(attribute: &str, values: &[&str]) -> Condition {

@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 use super::ports::Notification;
 use crate::model::decimal::Decimal;
 use crate::model::key::{KeyNames, TableKey, hex};
-use crate::model::time::days_until;
+use crate::model::time::{days_until, instant};
 use crate::model::value::{Item, Value};
 use crate::plan::state;
 use crate::plan::write::{Condition, Op, TableRef, Write};
@@ -116,7 +116,7 @@ impl Entry {
             Some(Value::M(map)) => TableKey::of(&Item(map.clone()), names),
             _ => None,
         };
-        let due = item.text("Due").and_then(|due| DateTime::parse_from_rfc3339(due).ok());
+        let due = item.text("Due").and_then(instant);
         Ok(Entry {
             key: key.ok_or_else(|| fault("key"))?,
             expiry: text("Expiry")?,
@@ -183,7 +183,7 @@ impl Entry {
             owner: item.text("Owner").map(str::to_owned),
             source: key_from_map(item.get("Source")?)?,
             date: item.text("Date")?.to_owned(),
-            due: DateTime::parse_from_rfc3339(item.text("Due")?).ok()?.to_utc(),
+            due: instant(item.text("Due")?)?,
         })
     }
 }
@@ -280,7 +280,7 @@ impl Alert {
             item.insert("ResolvedAt", number(reached));
         }
         if !self.open {
-            item.insert("ExpiresAt", number(forget_at.timestamp()));
+            item.insert(state::TTL, number(forget_at.timestamp()));
         }
         let condition = match self.revision {
             0 => Condition::Absent,

@@ -19,8 +19,8 @@ use crate::model::change::{Change, ChangeKind, RawRecord, SequenceNumber};
 use crate::model::derived::Derived;
 use crate::model::key::{TableKey, hex};
 use crate::model::spec::Model;
+use crate::model::time::timestamp;
 use crate::model::value::{Item, Value};
-use crate::plan::delta::instant;
 use crate::plan::ledger::Applied;
 use crate::plan::state;
 use crate::plan::write::{ACTIONS_MAX, Condition, Op, TableRef, Write};
@@ -75,6 +75,19 @@ pub struct BatchReport {
     pub item_reads: usize,
     /// Findings of the items that were written, by code.
     pub findings: BTreeMap<String, usize>,
+    /// What `quarantined` and `malformed` count, one by one.
+    pub given_up: Vec<GivenUp>,
+}
+
+/// A record or item that was put into quarantine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GivenUp {
+    /// Code of the finding that says why.
+    pub code: String,
+    /// `None`: the record names no item.
+    pub key: Option<TableKey>,
+    /// The sequence number of a record that names no item, as the record gives it.
+    pub sequence: Option<String>,
 }
 
 /// A batch that is not durable from some record on.
@@ -215,6 +228,8 @@ impl<S: Store, C: Clock> Engine<S, C> {
                 }
                 Decoded::Malformed { code, reason } => {
                     report.malformed += 1;
+                    let given_up = GivenUp { code: code.to_owned(), key: None, sequence: raw.sequence.clone() };
+                    report.given_up.push(given_up);
                     *report.findings.entry(code.to_owned()).or_default() += 1;
                     sorted.malformed.push((position, self.malformed_row(raw, code, &reason)));
                     continue;
@@ -276,7 +291,7 @@ impl<S: Store, C: Clock> Engine<S, C> {
             .to_item(&state::key_names())
             .with("Code", Value::text(code))
             .with("Reason", Value::text(reason.chars().take(1_000).collect::<String>()))
-            .with("At", Value::text(instant(self.clock.now())));
+            .with("At", Value::text(timestamp(self.clock.now())));
         let told = [("Event", &raw.event_name), ("EventId", &raw.event_id), ("Seq", &raw.sequence)];
         for (name, text) in told {
             if let Some(text) = text {

@@ -12,20 +12,18 @@
 //! Rows are keyed by ARN, so equal shard ids of two streams never meet; rows that do not decode are another's and ignored.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Utc};
 
+use super::patience::Patience;
 use super::ports::{CancelReason, Clock, SortRange, Store, StoreError, TransactError};
+use super::scan::{Pages, get_one};
 use crate::model::change::SequenceNumber;
 use crate::model::key::TableKey;
+use crate::model::time::{instant, timestamp};
 use crate::model::value::{Item, Value};
 use crate::plan::state;
 use crate::plan::write::{ACTIONS_MAX, Condition, Op, TableRef, Write};
-
-/// Attempts to write state rows before the error is the caller's.
-const ATTEMPTS_MAX: u32 = 6;
-const BACKOFF_FIRST: Duration = Duration::from_millis(50);
 
 /// A shard of a stream; ids alone are not unique.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -149,37 +147,33 @@ impl StreamRow {
 /// Reads what earlier runs left of the stream `arn` and of its table's earlier streams.
 ///
 /// # Errors
-/// As [`Store::get`] and [`Store::query`].
-pub async fn load<S: Store>(store: &S, arn: &str) -> Result<History, StoreError> {
-    Ok(History { stream: stream_row(store, arn).await?, checkpoints: load_shards(store, arn).await? })
+/// The last of several attempts'.
+pub async fn load<S: Store, C: Clock>(store: &S, clock: &C, arn: &str) -> Result<History, StoreError> {
+    Ok(History { stream: stream_row(store, clock, arn).await?, checkpoints: load_shards(store, clock, arn).await? })
 }
 
 /// The checkpoints of one stream.
 ///
 /// # Errors
-/// As [`Store::query`].
-pub async fn load_shards<S: Store>(store: &S, arn: &str) -> Result<Vec<Checkpoint>, StoreError> {
+/// The last of several attempts'.
+pub async fn load_shards<S: Store, C: Clock>(store: &S, clock: &C, arn: &str) -> Result<Vec<Checkpoint>, StoreError> {
     let arn: Arc<str> = arn.into();
     let partition = state::checkpoint_key(&arn, "").partition;
+    let range = SortRange::BeginsWith("SHARD#".to_owned());
+    let mut pages = Pages::of_partition(TableRef::State, partition, range);
     let mut checkpoints = Vec::new();
-    let mut start = None;
-    loop {
-        let range = SortRange::BeginsWith("SHARD#".to_owned());
-        let page = store.query(TableRef::State, &partition, range, start).await?;
-        checkpoints.extend(page.items.iter().filter_map(|item| Checkpoint::from_item(&arn, item)));
-        match page.next {
-            Some(next) => start = Some(next),
-            None => return Ok(checkpoints),
-        }
+    while let Some(items) = pages.next(store, clock).await? {
+        checkpoints.extend(items.iter().filter_map(|item| Checkpoint::from_item(&arn, item)));
     }
+    Ok(checkpoints)
 }
 
 /// The open gap of the stream's table, to be given to [`close_gap`] after a reconcile that begins now.
 ///
 /// # Errors
-/// As [`Store::get`].
-pub async fn open_gap<S: Store>(store: &S, arn: &str) -> Result<Option<OpenGap>, StoreError> {
-    Ok(stream_row(store, arn).await?.and_then(|row| row.gap))
+/// The last of several attempts'.
+pub async fn open_gap<S: Store, C: Clock>(store: &S, clock: &C, arn: &str) -> Result<Option<OpenGap>, StoreError> {
+    Ok(stream_row(store, clock, arn).await?.and_then(|row| row.gap))
 }
 
 /// Closes a gap after the whole table has been reconciled, unless another one was found since: `seen` is the gap as it was
@@ -193,7 +187,7 @@ pub async fn close_gap<S: Store, C: Clock>(
     arn: &str,
     seen: &OpenGap,
 ) -> Result<bool, TransactError> {
-    let Some(row) = stream_row(store, arn).await? else { return Ok(true) };
+    let Some(row) = stream_row(store, clock, arn).await? else { return Ok(true) };
     match &row.gap {
         None => return Ok(true),
         Some(gap) if gap != seen => return Ok(false),
@@ -208,9 +202,9 @@ pub async fn close_gap<S: Store, C: Clock>(
     }
 }
 
-async fn stream_row<S: Store>(store: &S, arn: &str) -> Result<Option<StreamRow>, StoreError> {
-    let rows = store.get(TableRef::State, &[StreamRow::row_key(arn)]).await?;
-    Ok(rows.into_iter().flatten().next().as_ref().and_then(StreamRow::from_item))
+async fn stream_row<S: Store, C: Clock>(store: &S, clock: &C, arn: &str) -> Result<Option<StreamRow>, StoreError> {
+    let row = get_one(store, clock, TableRef::State, StreamRow::row_key(arn)).await?;
+    Ok(row.as_ref().and_then(StreamRow::from_item))
 }
 
 /// The delete of a row that is not needed any more.
@@ -224,29 +218,14 @@ pub fn forget(key: &ShardKey) -> Write {
 /// # Errors
 /// A failed condition at once, else the last attempt's; rows before the failing hundred are written.
 pub async fn write_state<S: Store, C: Clock>(store: &S, clock: &C, writes: &[Write]) -> Result<(), TransactError> {
+    let can_retry = |error: &TransactError| match error {
+        TransactError::Store(error) => error.can_retry(),
+        TransactError::Cancelled(reasons) => !reasons.contains(&CancelReason::ConditionFailed),
+    };
     for chunk in writes.chunks(ACTIONS_MAX) {
-        let mut attempt = 0;
-        loop {
-            match store.transact(chunk).await {
-                Ok(()) => break,
-                Err(TransactError::Store(error)) if !error.can_retry() => return Err(error.into()),
-                Err(TransactError::Cancelled(reasons)) if reasons.contains(&CancelReason::ConditionFailed) => {
-                    return Err(TransactError::Cancelled(reasons));
-                }
-                Err(error) if attempt + 1 >= ATTEMPTS_MAX => return Err(error),
-                Err(_) => {}
-            }
-            clock.sleep(backoff(BACKOFF_FIRST, attempt, Duration::from_secs(5), clock.jitter())).await;
-            attempt += 1;
-        }
+        Patience::SHORT.repeat(clock, || store.transact(chunk), can_retry).await?;
     }
     Ok(())
-}
-
-/// `first` doubled `attempt` times, at most `max`, of which the upper half is left to chance.
-pub fn backoff(first: Duration, attempt: u32, max: Duration, jitter: f64) -> Duration {
-    let full = first.saturating_mul(1u32 << attempt.min(16)).min(max);
-    full.mul_f64(0.5 + 0.5 * jitter.clamp(0.0, 1.0))
 }
 
 /// The table's part of a stream's ARN: what the streams of one table have in common.
@@ -260,15 +239,6 @@ fn state_item(key: &TableKey) -> Item {
 
 fn put(key: TableKey, item: Item) -> Write {
     Write { table: TableRef::State, key, op: Op::Put(item), condition: Condition::Always }
-}
-
-/// RFC 3339 in UTC with milliseconds: sorts as text.
-pub(crate) fn timestamp(at: DateTime<Utc>) -> String {
-    at.to_rfc3339_opts(SecondsFormat::Millis, true)
-}
-
-fn instant(text: &str) -> Option<DateTime<Utc>> {
-    DateTime::parse_from_rfc3339(text).ok().map(|at| at.to_utc())
 }
 
 #[cfg(test)]
@@ -326,14 +296,5 @@ mod tests {
         ] {
             assert_eq!(Checkpoint::from_item(&arn, &broken), None, "{broken:?}");
         }
-    }
-
-    #[test]
-    fn backoff_doubles_up_to_its_limit() {
-        let at = |attempt, jitter| backoff(Duration::from_millis(100), attempt, Duration::from_secs(1), jitter);
-        assert_eq!(at(0, 1.0), Duration::from_millis(100));
-        assert_eq!(at(2, 1.0), Duration::from_millis(400));
-        assert_eq!(at(2, 0.0), Duration::from_millis(200));
-        assert_eq!(at(u32::MAX, 1.0), Duration::from_secs(1));
     }
 }

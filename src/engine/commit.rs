@@ -8,9 +8,9 @@
 //! item can neither block the others nor leave a part of itself applied.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::time::Duration;
 
-use super::batch::{BatchReport, Engine};
+use super::batch::{BatchReport, Engine, GivenUp};
+use super::patience::Patience;
 use super::ports::{CancelReason, Clock, Store, StoreError, TransactError};
 use super::work::{Finish, Work};
 use crate::model::key::TableKey;
@@ -25,24 +25,16 @@ use crate::plan::write::{TableRef, Write};
 /// How long a commit tries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// Most attempts of one request.
-    pub attempts_max: u32,
+    /// With one request.
+    pub patience: Patience,
     /// Most rounds in which an item may be pre-empted by others.
     pub rounds_max: u32,
-    /// The first pause after a failed attempt; it doubles with each.
-    pub pause_min: Duration,
-    pub pause_max: Duration,
 }
 
 impl Default for Settings {
     /// About 20 seconds of conflicts or outage before a batch is given back.
     fn default() -> Settings {
-        Settings {
-            attempts_max: 10,
-            rounds_max: 20,
-            pause_min: Duration::from_millis(50),
-            pause_max: Duration::from_secs(5),
-        }
+        Settings { patience: Patience { attempts_max: 10, ..Patience::SHORT }, rounds_max: 20 }
     }
 }
 
@@ -52,14 +44,14 @@ pub enum CommitError {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error("other writers held the same items through {attempts} attempts; fewer writers at once, or later")]
-    Contended { attempts: u32 },
+    Contended { attempts: usize },
     #[error("other workers were first with `{key}` in {rounds} rounds; is one shard read by several workers?")]
-    Preempted { key: String, rounds: u32 },
+    Preempted { key: Box<TableKey>, rounds: u32 },
     #[error(transparent)]
     Ledger(#[from] LedgerFault),
     /// Not even a row of the state table alone could be written.
     #[error("the database refuses a row of the state table, for `{key}`: {reason}")]
-    Refused { key: String, reason: String },
+    Refused { key: Box<TableKey>, reason: String },
 }
 
 impl CommitError {
@@ -69,6 +61,14 @@ impl CommitError {
             CommitError::Store(error) => error.can_retry(),
             CommitError::Contended { .. } | CommitError::Preempted { .. } => true,
             CommitError::Ledger(_) | CommitError::Refused { .. } => false,
+        }
+    }
+
+    /// The item that the message names.
+    pub fn key(&self) -> Option<&TableKey> {
+        match self {
+            CommitError::Preempted { key, .. } | CommitError::Refused { key, .. } => Some(key),
+            CommitError::Store(_) | CommitError::Contended { .. } | CommitError::Ledger(_) => None,
         }
     }
 }
@@ -95,7 +95,7 @@ impl<S: Store, C: Clock> Engine<S, C> {
         let mut todo: Vec<TableKey> = works.keys().cloned().collect();
         for round in 0..self.settings.rounds_max {
             if round > 0 && !todo.is_empty() {
-                self.pause(round - 1).await;
+                self.settings.patience.pause(&self.clock, round - 1).await;
             }
             let deltas = self.prepare(works, &todo, report).await?;
             todo = self.run(works, deltas, report).await?;
@@ -103,8 +103,10 @@ impl<S: Store, C: Clock> Engine<S, C> {
                 return Ok(());
             }
         }
-        let key = todo.first().map(TableKey::to_string).unwrap_or_default();
-        Err(CommitError::Preempted { key, rounds: self.settings.rounds_max })
+        match todo.into_iter().next() {
+            Some(key) => Err(CommitError::Preempted { key: Box::new(key), rounds: self.settings.rounds_max }),
+            None => Ok(()),
+        }
     }
 
     /// Reads the ledger rows, then the items that must be looked at, and plans what is still to be done.
@@ -188,40 +190,40 @@ impl<S: Store, C: Clock> Engine<S, C> {
             Sent::Cancelled(reasons) => format!("{reasons:?}"),
             Sent::Refused(reason) => reason,
         };
-        let key = writes.first().map(|write| write.key.to_string()).unwrap_or_default();
-        Err(CommitError::Refused { key, reason })
+        match writes.first() {
+            Some(write) => Err(CommitError::Refused { key: Box::new(write.key.clone()), reason }),
+            None => Ok(()),
+        }
     }
 
     /// Sends one transaction, again and again while only contention or an outage is in its way.
     async fn send(&self, writes: &[Write], report: &mut BatchReport) -> Result<Sent, CommitError> {
-        let mut attempt = 0;
-        loop {
-            let failure = match self.store.transact(writes).await {
-                Ok(()) => {
-                    report.transactions += 1;
-                    report.actions += writes.len();
-                    return Ok(Sent::Committed);
-                }
-                Err(TransactError::Cancelled(reasons)) => {
-                    report.conflicts += reasons.iter().filter(|reason| **reason == CancelReason::Conflict).count();
-                    let is_final = |reason: &CancelReason| {
-                        matches!(reason, CancelReason::ConditionFailed | CancelReason::Refused(_))
-                    };
-                    if reasons.iter().any(is_final) {
-                        return Ok(Sent::Cancelled(reasons));
-                    }
-                    CommitError::Contended { attempts: attempt + 1 }
-                }
-                Err(TransactError::Store(StoreError::Refused(reason))) => return Ok(Sent::Refused(reason)),
-                Err(TransactError::Store(error)) if error.can_retry() => error.into(),
-                Err(TransactError::Store(error)) => return Err(error.into()),
-            };
-            attempt += 1;
-            if attempt >= self.settings.attempts_max {
-                return Err(failure);
+        let is_final =
+            |reason: &CancelReason| matches!(reason, CancelReason::ConditionFailed | CancelReason::Refused(_));
+        let mut attempts = 0;
+        let request = || {
+            attempts += 1;
+            self.store.transact(writes)
+        };
+        let can_retry = |error: &TransactError| match error {
+            TransactError::Store(error) => error.can_retry(),
+            TransactError::Cancelled(reasons) => {
+                report.conflicts += reasons.iter().filter(|reason| **reason == CancelReason::Conflict).count();
+                !reasons.iter().any(is_final)
             }
-            report.retries += 1;
-            self.pause(attempt - 1).await;
+        };
+        let sent = self.settings.patience.repeat(&self.clock, request, can_retry).await;
+        report.retries += attempts - 1;
+        match sent {
+            Ok(()) => {
+                report.transactions += 1;
+                report.actions += writes.len();
+                Ok(Sent::Committed)
+            }
+            Err(TransactError::Cancelled(reasons)) if reasons.iter().any(is_final) => Ok(Sent::Cancelled(reasons)),
+            Err(TransactError::Cancelled(_)) => Err(CommitError::Contended { attempts }),
+            Err(TransactError::Store(StoreError::Refused(reason))) => Ok(Sent::Refused(reason)),
+            Err(TransactError::Store(error)) => Err(error.into()),
         }
     }
 
@@ -272,7 +274,7 @@ impl<S: Store, C: Clock> Engine<S, C> {
             && let Some(work) = works.get_mut(delta.source())
         {
             if !work.give_way(&verdict.reason, verdict.may_be_sum) {
-                return Err(CommitError::Refused { key: work.key.to_string(), reason: verdict.reason });
+                return Err(CommitError::Refused { key: Box::new(work.key.clone()), reason: verdict.reason });
             }
             groups.push(work.plan(&self.model, self.clock.now()).into_iter().collect());
         }
@@ -290,26 +292,14 @@ impl<S: Store, C: Clock> Engine<S, C> {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
-        let mut attempt = 0;
-        loop {
-            match self.store.get(table, keys).await {
-                Ok(items) => return Ok(items),
-                Err(error) if error.can_retry() && attempt + 1 < self.settings.attempts_max => {
-                    report.retries += 1;
-                    self.pause(attempt).await;
-                    attempt += 1;
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-
-    /// Sleeps after the `attempt`-th failure, counted from 0: twice as long as the time before, and up to a half of it
-    /// random, so that two writers who met once do not meet again.
-    pub(super) async fn pause(&self, attempt: u32) {
-        let doubled = self.settings.pause_min.saturating_mul(2u32.saturating_pow(attempt));
-        let full = doubled.min(self.settings.pause_max);
-        self.clock.sleep(full.mul_f64(0.5 + self.clock.jitter().clamp(0.0, 1.0) / 2.0)).await;
+        let mut attempts = 0;
+        let request = || {
+            attempts += 1;
+            self.store.get(table, keys)
+        };
+        let items = self.settings.patience.repeat(&self.clock, request, StoreError::can_retry).await;
+        report.retries += attempts - 1;
+        Ok(items?)
     }
 }
 
@@ -355,7 +345,11 @@ pub(super) fn count(works: &Works, report: &mut BatchReport) {
             Some(Finish::Applied) => report.applied += 1,
             Some(Finish::AlreadyApplied) => report.already_applied += 1,
             Some(Finish::Reconciled) => report.reconciled += 1,
-            Some(Finish::Quarantined) => report.quarantined += 1,
+            Some(Finish::Quarantined) => {
+                report.quarantined += 1;
+                let code = work.codes.first().cloned().unwrap_or_default();
+                report.given_up.push(GivenUp { code, key: Some(work.key.clone()), sequence: None });
+            }
             Some(Finish::Ours) => report.ours += 1,
             None => {}
         }

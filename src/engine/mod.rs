@@ -1,4 +1,17 @@
-//! Floor 2: ports, and what runs over them.
+//! Floor 2: the ports, and what runs over them.
+//!
+//! The problem: between a record and a right table lie crashes, lost answers, throttling, other writers and items that the
+//! database refuses. The contract: whoever calls into this floor gets either "all of this is durable" or an error that says
+//! from where on it is not, and calling again, also with the same or with more, is always right (I1 to I5 of the crate's page).
+//!
+//! - [`ports`]: all that is asked of the outside: [`ports::Store`], [`ports::StreamSource`], [`ports::Clock`], [`ports::Sink`];
+//! - [`batch`] and [`commit`]: records or scanned items in, one commit of all that they change; `work` is one item's part in it;
+//! - [`shards`]: the life of a stream's shards as a pure state table; [`worker`] drives it and [`checkpoint`] keeps its place;
+//! - [`reconcile`]: first start, repair and a changed model; [`verify`]: the proof;
+//! - [`sweep`], [`alerts`], [`outbox`]: what falls due, what is told of it once, and how that is delivered;
+//! - [`scan`] and `patience`: reading page by page, and trying again.
+//!
+//! Nothing here knows an SDK, reads a clock or starts a task.
 
 pub mod alerts;
 pub mod batch;
@@ -11,6 +24,7 @@ pub mod reconcile;
 pub mod scan;
 pub mod shards;
 pub mod sweep;
+pub mod telemetry;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]

@@ -6,17 +6,18 @@
 
 use chrono::{DateTime, Utc};
 
-use super::checkpoint::{timestamp, write_state};
-use super::patience;
+use super::checkpoint::write_state;
+use super::patience::Patience;
 use super::ports::{Clock, Notification, Sink, SortRange, Store, StoreError, TransactError};
+use super::scan::Pages;
 use crate::model::decimal::Decimal;
-use crate::model::key::TableKey;
+use crate::model::time::{instant, timestamp};
 use crate::model::value::{Item, Value};
 use crate::plan::state;
 use crate::plan::write::{Condition, Op, TableRef, Write};
 
 /// Attempts to send one message in one delivery; the next delivery tries again.
-const ATTEMPTS_MAX: u32 = 3;
+const SENDING: Patience = Patience { attempts_max: 3, ..Patience::SHORT };
 
 /// What a delivery came to.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -63,7 +64,7 @@ pub fn decode(item: &Item) -> Option<Notification> {
         state: text("State")?,
         threshold_days: item.number("ThresholdDays")?.to_plain().parse().ok()?,
         date: text("Date")?,
-        due: DateTime::parse_from_rfc3339(item.text("Due")?).ok()?.to_utc(),
+        due: instant(item.text("Due")?)?,
         message: text("Message")?,
     })
 }
@@ -75,14 +76,10 @@ pub fn decode(item: &Item) -> Option<Notification> {
 /// The state table cannot be read, or a delivered row cannot be deleted (it will be sent again, with the same id).
 pub async fn deliver<S: Store, C: Clock, K: Sink>(store: &S, clock: &C, sink: &K) -> Result<Delivery, OutboxError> {
     let mut delivery = Delivery::default();
-    let partition = Value::text(state::OUTBOX);
-    let mut start = None;
-    loop {
-        let from: Option<TableKey> = start;
-        let read = || store.query(TableRef::State, &partition, SortRange::All, from.clone());
-        let page = patience::read(clock, read).await.map_err(OutboxError::Read)?;
+    let mut pages = Pages::of_partition(TableRef::State, Value::text(state::OUTBOX), SortRange::All);
+    while let Some(items) = pages.next(store, clock).await.map_err(OutboxError::Read)? {
         let mut notifications = Vec::new();
-        for item in &page.items {
+        for item in &items {
             match decode(item) {
                 Some(notification) => notifications.push(notification),
                 None => delivery.undelivered.push(Undelivered {
@@ -95,11 +92,8 @@ pub async fn deliver<S: Store, C: Clock, K: Sink>(store: &S, clock: &C, sink: &K
         for notification in notifications {
             deliver_one(store, clock, sink, notification, &mut delivery).await?;
         }
-        match page.next {
-            Some(next) => start = Some(next),
-            None => return Ok(delivery),
-        }
     }
+    Ok(delivery)
 }
 
 async fn deliver_one<S: Store, C: Clock, K: Sink>(
@@ -109,14 +103,10 @@ async fn deliver_one<S: Store, C: Clock, K: Sink>(
     notification: Notification,
     delivery: &mut Delivery,
 ) -> Result<(), OutboxError> {
-    let mut attempt = 0;
-    while let Err(error) = sink.send(&notification).await {
-        attempt += 1;
-        if attempt >= ATTEMPTS_MAX {
-            delivery.undelivered.push(Undelivered { id: notification.id, reason: error.to_string() });
-            return Ok(());
-        }
-        patience::pause(clock, attempt - 1).await;
+    let sent = SENDING.repeat(clock, || sink.send(&notification), |_| true).await;
+    if let Err(error) = sent {
+        delivery.undelivered.push(Undelivered { id: notification.id, reason: error.to_string() });
+        return Ok(());
     }
     let key = state::outbox_key(&notification.id);
     let delete = Write { table: TableRef::State, key, op: Op::Delete, condition: Condition::Always };

@@ -21,6 +21,7 @@ use super::commit::CommitError;
 use super::ports::{Clock, Store, StoreError};
 use super::scan::{self, get};
 use super::shards::Gap;
+use super::telemetry::explain;
 use super::worker::{Repair, Repaired};
 use crate::model::key::TableKey;
 use crate::model::value::{Item, MARKER, Value};
@@ -216,7 +217,7 @@ impl<S: Store, C: Clock> Repair for Engine<S, C> {
     async fn repair(&self, _gap: &Gap) -> Result<Repaired, String> {
         match reconcile(self, |_| {}).await {
             Ok(_) => Ok(Repaired::Done),
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(explain(&error, false)),
         }
     }
 }

@@ -1,30 +1,52 @@
-//! Reading a table page by page, with pauses where the database asks for them.
+//! Reading tables page by page, with pauses where the database asks for them.
 
 use super::patience;
-use super::ports::{Clock, Store, StoreError};
+use super::ports::{Clock, SortRange, Store, StoreError};
 use crate::model::key::TableKey;
-use crate::model::value::Item;
+use crate::model::value::{Item, Value};
 use crate::plan::write::TableRef;
 
-/// The pages of a scan, in the table's order.
+/// The pages of a scan or a query, in the table's order.
 pub struct Pages {
     table: TableRef,
-    segment: (u32, u32),
+    what: What,
     start: Option<TableKey>,
     done: bool,
 }
 
+enum What {
+    Segment(u32, u32),
+    Partition(Value, SortRange),
+}
+
 impl Pages {
+    /// Segment `segment.0` of `segment.1` of a whole table.
     pub fn new(table: TableRef, segment: (u32, u32)) -> Pages {
-        Pages { table, segment, start: None, done: false }
+        Pages { table, what: What::Segment(segment.0, segment.1), start: None, done: false }
+    }
+
+    /// One partition, or the range of it.
+    pub fn of_partition(table: TableRef, partition: Value, range: SortRange) -> Pages {
+        Pages { table, what: What::Partition(partition, range), start: None, done: false }
     }
 
     /// The next page, perhaps empty; `None` after the last.
+    ///
+    /// # Errors
+    /// The last of several attempts'; the same page is asked for again by the next call.
     pub async fn next<S: Store, C: Clock>(&mut self, store: &S, clock: &C) -> Result<Option<Vec<Item>>, StoreError> {
         if self.done {
             return Ok(None);
         }
-        let page = patience::read(clock, || store.scan(self.table, self.segment, self.start.clone())).await?;
+        let start = || self.start.clone();
+        let page = match &self.what {
+            What::Segment(segment, of) => {
+                patience::read(clock, || store.scan(self.table, (*segment, *of), start())).await?
+            }
+            What::Partition(partition, range) => {
+                patience::read(clock, || store.query(self.table, partition, range.clone(), start())).await?
+            }
+        };
         self.done = page.next.is_none();
         self.start = page.next;
         Ok(Some(page.items))
@@ -32,6 +54,9 @@ impl Pages {
 }
 
 /// Consistent reads by key, in the order asked.
+///
+/// # Errors
+/// The last of several attempts'.
 pub async fn get<S: Store, C: Clock>(
     store: &S,
     clock: &C,
@@ -42,4 +67,17 @@ pub async fn get<S: Store, C: Clock>(
         return Ok(Vec::new());
     }
     patience::read(clock, || store.get(table, keys)).await
+}
+
+/// One item by its key.
+///
+/// # Errors
+/// As [`get`].
+pub async fn get_one<S: Store, C: Clock>(
+    store: &S,
+    clock: &C,
+    table: TableRef,
+    key: TableKey,
+) -> Result<Option<Item>, StoreError> {
+    Ok(get(store, clock, table, &[key]).await?.pop().flatten())
 }

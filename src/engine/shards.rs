@@ -182,6 +182,22 @@ pub enum GapCause {
     ParentUnseen { parent: String },
 }
 
+impl GapCause {
+    /// A stable name, for metrics and logs.
+    pub fn name(&self) -> &'static str {
+        match self {
+            GapCause::FirstStart => "first_start",
+            GapCause::ModelChanged => "model_changed",
+            GapCause::StillOpen { .. } => "still_open",
+            GapCause::Trimmed => "trimmed",
+            GapCause::ShardGone => "shard_gone",
+            GapCause::StreamReplaced { .. } => "stream_replaced",
+            GapCause::AwayTooLong { .. } => "away_too_long",
+            GapCause::ParentUnseen { .. } => "parent_unseen",
+        }
+    }
+}
+
 impl Gap {
     /// True where records may have been lost, false where only a backfill is due.
     pub fn is_loss(&self) -> bool {

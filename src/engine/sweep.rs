@@ -14,8 +14,8 @@ use chrono::{DateTime, Datelike, SecondsFormat, TimeDelta, Utc};
 
 use super::alerts::{Alert, AlertState, Entry, horizon, resolve, tell};
 use super::outbox::{OutboxError, Undelivered, deliver, enqueue};
-use super::patience;
-use super::ports::{CancelReason, Clock, Notification, Page, Sink, SortRange, Store, StoreError, TransactError};
+use super::ports::{CancelReason, Clock, Notification, Sink, SortRange, Store, StoreError, TransactError};
+use super::scan::{Pages, get, get_one};
 use crate::model::key::TableKey;
 use crate::model::spec::{Expiry, Model};
 use crate::model::value::{Item, MARKER, Value};
@@ -211,32 +211,22 @@ impl<S: Store, C: Clock> Look<'_, S, C> {
         let days = expiry.lead_days.iter().copied().max().unwrap_or(0).max(self.settings.list_days);
         let until = horizon(self.as_of, days);
         let mut entries = Vec::new();
-        let mut start = None;
-        loop {
-            let page = self.entry_page(expiry, until, start).await?;
-            for item in page.items.iter().filter(|item| item.get(MARKER) == Some(&marker)) {
+        let mut pages = self.entry_pages(expiry, until);
+        while let Some(items) = pages.next(self.store, self.clock).await? {
+            for item in items.iter().filter(|item| item.get(MARKER) == Some(&marker)) {
                 match Entry::from_item(item, &names) {
                     Ok(entry) if until.is_none_or(|until| entry.due <= until) => entries.push(entry),
                     Ok(_) => {}
                     Err(fault) => report.faults.push(fault.to_string()),
                 }
             }
-            match page.next {
-                Some(next) => start = Some(next),
-                None => return Ok(entries),
-            }
         }
+        Ok(entries)
     }
 
-    async fn entry_page(
-        &self,
-        expiry: &Expiry,
-        until: Option<DateTime<Utc>>,
-        start: Option<TableKey>,
-    ) -> Result<Page, StoreError> {
-        let store = self.store;
+    fn entry_pages(&self, expiry: &Expiry, until: Option<DateTime<Utc>>) -> Pages {
         if self.model.table.sort_key.is_none() {
-            return patience::read(self.clock, || store.scan(TableRef::Source, (0, 1), start.clone())).await;
+            return Pages::new(TableRef::Source, (0, 1));
         }
         let partition = Value::S(format!("{}#EXPIRY#{}", self.model.prefix, expiry.name));
         // Four-digit years sort as text; beyond them everything is read and the due instants decide.
@@ -246,23 +236,18 @@ impl<S: Store, C: Clock> Look<'_, S, C> {
             }
             _ => SortRange::All,
         };
-        patience::read(self.clock, || store.query(TableRef::Source, &partition, range.clone(), start.clone())).await
+        Pages::of_partition(TableRef::Source, partition, range)
     }
 
     async fn alerts(&self, expiry: &str) -> Result<BTreeMap<String, Alert>, StoreError> {
         let partition = Value::S(state::alert_partition(expiry));
+        let mut pages = Pages::of_partition(TableRef::State, partition, SortRange::All);
         let mut alerts = BTreeMap::new();
-        let mut start: Option<TableKey> = None;
-        loop {
-            let read = || self.store.query(TableRef::State, &partition, SortRange::All, start.clone());
-            let page = patience::read(self.clock, read).await?;
-            let read = page.items.iter().filter_map(Alert::from_item);
+        while let Some(items) = pages.next(self.store, self.clock).await? {
+            let read = items.iter().filter_map(Alert::from_item);
             alerts.extend(read.map(|alert| (alert.episode.clone(), alert)));
-            match page.next {
-                Some(next) => start = Some(next),
-                None => return Ok(alerts),
-            }
         }
+        Ok(alerts)
     }
 
     /// Of these alerts those whose row is not there any more, or speaks of another episode.
@@ -271,7 +256,7 @@ impl<S: Store, C: Clock> Look<'_, S, C> {
         let mut gone = Vec::new();
         for chunk in alerts.chunks(KEYS_MAX) {
             let keys: Vec<TableKey> = chunk.iter().map(|alert| alert.entry.key.clone()).collect();
-            let rows = patience::read(self.clock, || self.store.get(TableRef::Source, &keys)).await?;
+            let rows = get(self.store, self.clock, TableRef::Source, &keys).await?;
             let is_there = |alert: &Alert, row: &Option<Item>| {
                 let entry = row.as_ref().and_then(|row| Entry::from_item(row, &names).ok());
                 entry.is_some_and(|entry| entry.episode() == alert.episode)
@@ -304,9 +289,8 @@ impl<S: Store, C: Clock> Look<'_, S, C> {
     async fn commit_one(&self, expiry: &Expiry, first: &Decision) -> Result<bool, TransactError> {
         let key = state::alert_key(&expiry.name, &first.episode);
         for _ in 0..ROUNDS_MAX {
-            let keys = [key.clone()];
-            let rows = patience::read(self.clock, || self.store.get(TableRef::State, &keys)).await?;
-            let before = rows.into_iter().flatten().next().as_ref().and_then(Alert::from_item);
+            let row = get_one(self.store, self.clock, TableRef::State, key.clone()).await?;
+            let before = row.as_ref().and_then(Alert::from_item);
             let Some(decision) = self.decide(expiry, before.as_ref(), first.entry.as_ref(), &first.episode) else {
                 return Ok(true);
             };

@@ -23,6 +23,8 @@ use std::fmt;
 use std::future::Future;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
+
 use super::batch::{ApplyError, BatchReport, Engine, OldImages};
 use super::checkpoint::ShardKey;
 use super::ports::{Clock, Store, StoreError, StreamError, StreamSource, TransactError};
@@ -89,6 +91,23 @@ impl<R> Observer<R> for Unobserved {
     fn progress(&self, _progress: Progress<'_, R>) {}
 }
 
+/// Tells both, in that order.
+impl<R, A: Observer<R>, B: Observer<R>> Observer<R> for (A, B) {
+    fn progress(&self, progress: Progress<'_, R>) {
+        self.0.progress(progress);
+        self.1.progress(progress);
+    }
+}
+
+impl<R, O: Observer<R>> Observer<R> for &O {
+    fn progress(&self, progress: Progress<'_, R>) {
+        (**self).progress(progress);
+    }
+}
+
+/// Longest pause of the worker's loop, whatever it waits for.
+pub const TURN_MAX: Duration = Duration::from_secs(20);
+
 /// One thing that happened.
 pub enum Progress<'a, R> {
     /// Reading begins: shards listed, and of them those with a checkpoint.
@@ -96,6 +115,20 @@ pub enum Progress<'a, R> {
         arn: &'a str,
         shards: usize,
         resumed: usize,
+    },
+    /// The loop has come round: at least every [`TURN_MAX`] for as long as it is not stuck. `owned` shards are read here, and
+    /// what was written to them until `reached` is applied; see [`ShardTable::standing`](super::shards::ShardTable::standing).
+    Turn {
+        owned: usize,
+        reached: Option<DateTime<Utc>>,
+    },
+    /// The stream's shards were listed.
+    Listed {
+        shards: usize,
+    },
+    /// A page of a shard was read; its records, if any, are to be applied.
+    Read {
+        records: usize,
     },
     /// A shard opened or finished, a gap, or a request that failed and is repeated.
     Notice(&'a Notice),
@@ -227,10 +260,22 @@ pub enum WorkerError<E: std::error::Error + 'static> {
     Batch { shard: String, attempts: u32, source: E },
 }
 
+// Not derived: a copy of the references needs nothing of `R`.
+impl<R> Clone for Progress<'_, R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<R> Copy for Progress<'_, R> {}
+
 impl<R: fmt::Debug> fmt::Debug for Progress<'_, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Progress::Started { arn, shards, resumed } => write!(f, "started {arn} shards={shards} resumed={resumed}"),
+            Progress::Turn { owned, .. } => write!(f, "turn owned={owned}"),
+            Progress::Listed { shards } => write!(f, "listed {shards}"),
+            Progress::Read { records } => write!(f, "read {records}"),
             Progress::Notice(notice) => write!(f, "{notice:?}"),
             Progress::Batch { shard, records, report } => write!(f, "batch {} {records} {report:?}", shard.shard),
             Progress::BatchFailed { shard, attempt, error } => write!(f, "failed {} {attempt} {error}", shard.shard),

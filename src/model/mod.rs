@@ -1,4 +1,11 @@
-//! Floor 0: the vocabulary. Values, keys, templates, changes, times and the model file; no I/O, no clock.
+//! Floor 0: the vocabulary of all others. No I/O, no clock.
+//!
+//! - [`value`], [`decimal`], [`key`], [`time`]: what items hold, exactly as DynamoDB compares and counts it;
+//! - [`change`]: a stream record, before and after it is believed;
+//! - [`derived`]: what is derived from one item;
+//! - [`spec`]: a table as its owner declared it; [`template`]: how its keys are written; [`load`]: from the file, with all faults
+//!   at once; `reader` does the same for every file that people write; [`shipped`]: the models that come along;
+//! - [`rule`] and [`position`]: what can be broken, and where in a file it is.
 
 pub mod change;
 pub mod decimal;
@@ -6,6 +13,8 @@ pub mod derived;
 pub mod key;
 pub mod load;
 pub mod position;
+pub(crate) mod reader;
+pub mod rule;
 pub mod shipped;
 pub mod spec;
 pub mod template;

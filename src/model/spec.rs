@@ -214,6 +214,23 @@ impl Index {
     }
 }
 
+impl Attribute {
+    /// An optional attribute that may have any value of its type.
+    pub fn new(name: impl Into<String>, kind: Kind) -> Attribute {
+        Attribute {
+            name: name.into(),
+            aliases: Vec::new(),
+            kind,
+            required: false,
+            one_of: Vec::new(),
+            format: None,
+            none: Vec::new(),
+            min: None,
+            max: None,
+        }
+    }
+}
+
 impl Entity {
     /// The declared attribute of that name (aliases are not looked at).
     pub fn attribute(&self, name: &str) -> Option<&Attribute> {

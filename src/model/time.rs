@@ -4,7 +4,9 @@
 //! in the site's zone, so its instant is the exclusive start of the next civil day there, whatever the clocks do that
 //! night. Only ISO 8601 is read: anything else is a [`TimeError`], never a guess.
 
-use chrono::{DateTime, Duration, FixedOffset, LocalResult, NaiveDate, NaiveDateTime, NaiveTime, TimeZone, Utc};
+use chrono::{
+    DateTime, Duration, FixedOffset, LocalResult, NaiveDate, NaiveDateTime, NaiveTime, SecondsFormat, TimeZone, Utc,
+};
 use chrono_tz::Tz;
 
 use super::spec::Format;
@@ -227,6 +229,16 @@ fn format_error(text: &str, expected: &'static str) -> TimeError {
 
 fn shown(text: &str) -> String {
     Value::text(text).shown()
+}
+
+/// An instant as rows hold it: RFC 3339 in UTC with milliseconds, which sorts as text.
+pub fn timestamp(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Millis, true)
+}
+
+/// The instant that a row holds; `None` for any other text.
+pub fn instant(text: &str) -> Option<DateTime<Utc>> {
+    DateTime::parse_from_rfc3339(text).ok().map(|at| at.to_utc())
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use crate::model::decimal::{Decimal, DecimalError};
 use crate::model::derived::{Derived, Measures};
 use crate::model::key::TableKey;
 use crate::model::spec::Model;
+use crate::model::time::timestamp;
 use crate::model::value::{Item, Value};
 use crate::plan::ledger::{Applied, LedgerRow, REVISION, revision, row_marker};
 use crate::plan::state;
@@ -107,7 +108,7 @@ impl Delta {
             .with("Code", Value::text(code))
             .with("Reason", Value::text(reason))
             .with("Source", Value::text(self.source().to_string()))
-            .with("At", Value::text(instant(now)));
+            .with("At", Value::text(timestamp(now)));
         if let Some(sequence) = &self.after.sequence {
             item.insert("Seq", Value::text(sequence.padded()));
         }
@@ -316,11 +317,6 @@ fn row_changes(was: &Applied, derived: Option<&Derived>) -> (Vec<RowPut>, Vec<Ro
     let gone = was.rows.iter().filter(|row| !kept.contains(&row.key));
     let deletes = gone.map(|row| RowDelete { key: row.key.clone(), marker: row.marker() }).collect();
     (puts, deletes)
-}
-
-/// An instant as it is stored: RFC 3339 in UTC, milliseconds.
-pub fn instant(at: DateTime<Utc>) -> String {
-    at.to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
 }
 
 #[cfg(test)]

@@ -111,7 +111,7 @@ impl LedgerRow {
             item.insert("Deleted", Value::Bool(true));
         }
         if let Some(at) = self.expires_at {
-            item.insert("ExpiresAt", Value::N(at.into()));
+            item.insert(state::TTL, Value::N(at.into()));
         }
         if let Some(reason) = &self.quarantined {
             item.insert("Quarantined", Value::text(reason));
@@ -153,8 +153,8 @@ impl LedgerRow {
             applied: serde_json::from_str(text("Applied")?).map_err(|e| fault("Applied", e.to_string()))?,
             model: text("Model")?.to_owned(),
             deleted: item.get("Deleted") == Some(&Value::Bool(true)),
-            expires_at: number("ExpiresAt")?
-                .map(|text| text.parse().map_err(|e| fault("ExpiresAt", format!("{text}: {e}"))))
+            expires_at: number(state::TTL)?
+                .map(|text| text.parse().map_err(|e| fault(state::TTL, format!("{text}: {e}"))))
                 .transpose()?,
             quarantined: item.text("Quarantined").map(str::to_owned),
             left_out: item.text("LeftOut").map(str::to_owned),

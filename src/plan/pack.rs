@@ -16,8 +16,9 @@ use crate::model::decimal::Decimal;
 use crate::model::derived::Measures;
 use crate::model::key::TableKey;
 use crate::model::spec::Model;
+use crate::model::time::timestamp;
 use crate::model::value::{Item, MARKER, Value};
-use crate::plan::delta::{Addition, Delta, accumulate, instant};
+use crate::plan::delta::{Addition, Delta, accumulate};
 use crate::plan::ledger::aggregate_marker;
 use crate::plan::standing::Standing;
 use crate::plan::write::{ACTIONS_MAX, Op, TRANSACTION_SIZE_MAX, TableRef, Write};
@@ -218,7 +219,7 @@ impl Sum {
         if let Some(found) = standing.marker(&key).filter(|_| self.group.is_none()) {
             found.clone_into(&mut marker);
         }
-        let mut set = Item::new().with(MARKER, Value::text(&marker)).with("UpdatedAt", Value::text(instant(now)));
+        let mut set = Item::new().with(MARKER, Value::text(&marker)).with("UpdatedAt", Value::text(timestamp(now)));
         if let Some(group) = self.group {
             set.insert("Group", Value::M(group.0));
         }

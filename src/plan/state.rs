@@ -18,6 +18,8 @@ use crate::model::key::{KeyNames, TableKey};
 pub const PARTITION: &str = "PK";
 /// Name of the sort key attribute.
 pub const SORT: &str = "SK";
+/// Time to live of rows that go by themselves: tombstones, alerts that rest.
+pub const TTL: &str = "ExpiresAt";
 /// Begins every ledger row's partition key.
 pub const LEDGER_PREFIX: &str = "LEDGER#";
 /// The partition of all quarantine rows.

@@ -25,35 +25,21 @@
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use sha2::{Digest, Sha256};
-use toml::de::DeTable;
 
 use super::dataset::OrderBy;
 use super::format::{Format, Tone};
-use super::reader::{Faults, Reader, Text, suggestion};
-use super::sql;
+use super::{rules, sql};
 use crate::model::key::hex;
 use crate::model::position::Fault;
-
-/// The codes of faults in a report definition, with what each means.
-pub const CODES: &[(&str, &str)] = &[
-    ("C201", "the file is not TOML"),
-    ("C202", "`version` is absent or not 1"),
-    ("C203", "unknown key"),
-    ("C204", "something needed is absent or empty"),
-    ("C205", "a value has the wrong type"),
-    ("C206", "a value is not one of those that are known: format, tone, kind of chart, id, order"),
-    ("C207", "a name is used twice"),
-    ("C208", "the query orders or cuts its own rows, so that ties would come out differently in each run"),
-    ("C209", "the query uses a parameter that is not known"),
-    ("C210", "a chart's columns do not fit its kind"),
-    ("C211", "the query is not a SELECT"),
-];
+use crate::model::reader::{Field, Fields, Sink, suggest};
 
 /// Rows on the page where the definition does not say.
 pub const LIMIT_DEFAULT: usize = 50;
-const LIMIT_MAX: usize = 10_000;
+const LIMIT_MAX: u32 = 10_000;
+const VERSION: u32 = 1;
 /// Formats as remedies list them.
 const FORMATS: [&str; 9] = ["text", "integer", "number", "number(2)", "percent", "date", "days", "due", "status"];
 const ID_LENGTH_MAX: usize = 60;
@@ -148,232 +134,228 @@ impl ChartKind {
     }
 }
 
+/// A text and where it stands.
+struct Text {
+    value: String,
+    span: Range<usize>,
+}
+
 /// Reads a definition; `name` is the file's stem.
 ///
 /// # Errors
 /// All faults of the file, in its order.
 pub fn parse(source: &str, name: &str) -> Result<Definition, Vec<Fault>> {
-    let mut faults = Faults::new(source);
-    let table = match DeTable::parse(source) {
-        Ok(table) => table,
-        Err(error) => {
-            let span = error.span().unwrap_or(0..0);
-            faults.push("C201", span, error.message().to_owned(), "mend the TOML syntax there");
-            return Err(faults.sorted());
-        }
-    };
-    let mut root = Reader::new(table.get_ref(), 0..0, "the report");
-    read_version(&mut root, &mut faults);
-    let title = root.required("title", &mut faults);
-    let intro = root.text("intro", &mut faults);
-    let headlines = root.tables("headline", "headline", &mut faults);
-    let headlines = headlines.into_iter().map(|reader| read_headline(reader, &mut faults)).collect();
-    let sections = root.tables("section", "section", &mut faults);
-    if sections.is_empty() {
-        faults.push("C204", 0..0, "the report has no section", "add `[[section]]` with id, title and sql");
-    }
+    let mut sink = Sink::new(source, &rules::GRAMMAR);
+    let Some(root) = sink.parse() else { return Err(sink.into_faults()) };
+    let mut root = Fields::root(root.get_ref());
+    let hash = hex(&Sha256::digest(source.as_bytes()));
+    let definition = read_definition(&mut sink, &mut root, name, hash);
+    root.finish(&mut sink);
+    let faults = sink.into_faults();
+    if faults.is_empty() { Ok(definition) } else { Err(faults) }
+}
+
+fn read_definition(sink: &mut Sink, root: &mut Fields<'_>, name: &str, hash: String) -> Definition {
+    read_version(sink, root);
+    let title = plain(required(sink, root, "title"));
+    let intro = root.take_text(sink, "intro");
+    let headlines = tables(sink, root, "headline");
+    let headlines = headlines.into_iter().map(|fields| read_headline(sink, fields)).collect();
+    let sections = root.require(sink, "section", "add `[[section]]` with id, title and sql");
+    let sections = sections.map(|field| open_each(sink, &field)).unwrap_or_default();
     let mut ids = BTreeSet::new();
-    let sections = sections.into_iter().map(|reader| read_section(reader, &mut ids, &mut faults)).collect();
-    root.finish(&mut faults);
-    if !faults.is_empty() {
-        return Err(faults.sorted());
-    }
-    Ok(Definition {
-        name: name.to_owned(),
-        title: plain(title),
-        intro: intro.map(|text| text.value),
-        headlines,
-        sections,
-        hash: hex(&Sha256::digest(source.as_bytes())),
-    })
+    let sections = sections.into_iter().map(|fields| read_section(sink, fields, &mut ids)).collect();
+    Definition { name: name.to_owned(), title, intro, headlines, sections, hash }
 }
 
-fn read_version(root: &mut Reader<'_>, faults: &mut Faults<'_>) {
-    match root.value("version") {
-        Some(value) if value.get_ref().as_integer().is_some_and(|number| number.as_str() == "1") => {}
-        Some(value) => faults.push("C202", value.span(), "this version is not known", "write `version = 1`"),
-        None => faults.push("C202", 0..0, "the report has no `version`", "begin the file with `version = 1`"),
+fn read_version(sink: &mut Sink, root: &mut Fields<'_>) {
+    let Some(field) = root.require(sink, "version", "begin the file with `version = 1`") else { return };
+    if field.whole(sink, 0..=u32::MAX).is_some_and(|version| version != VERSION) {
+        let message = "this version is not known to this release".to_owned();
+        sink.fault(&rules::VERSION, field.span(), message, format!("write `version = {VERSION}`"));
     }
 }
 
-fn read_headline(mut reader: Reader<'_>, faults: &mut Faults<'_>) -> Headline {
-    let title = reader.required("title", faults);
-    let sql = reader.required("sql", faults);
-    check_query(sql.as_ref(), faults);
-    let format = read_format(&mut reader, faults);
-    let needs = values(reader.texts("needs", faults));
-    reader.finish(faults);
-    Headline { title: plain(title), sql: plain(sql), format, needs }
+/// A text that must be there and say something.
+fn required(sink: &mut Sink, fields: &mut Fields<'_>, key: &'static str) -> Option<Text> {
+    let field = fields.require(sink, key, &format!("add `{key} = \"...\"`"))?;
+    let text = Text { value: field.text(sink)?, span: field.span() };
+    if text.value.trim().is_empty() {
+        sink.fault(&rules::MISSING, field.span(), format!("`{}` is empty", field.name()), "write something there");
+    }
+    Some(text)
 }
 
-fn read_section(mut reader: Reader<'_>, ids: &mut BTreeSet<String>, faults: &mut Faults<'_>) -> Section {
-    let id = reader.required("id", faults);
+/// The tables of a list that may be absent.
+fn tables<'t>(sink: &mut Sink, fields: &mut Fields<'t>, key: &'static str) -> Vec<Fields<'t>> {
+    let list = fields.take(sink, key);
+    list.map(|list| open_each(sink, &list)).unwrap_or_default()
+}
+
+fn open_each<'t>(sink: &mut Sink, list: &Field<'t>) -> Vec<Fields<'t>> {
+    let elements = list.elements(sink).unwrap_or_default();
+    if list.is_array() && elements.is_empty() {
+        let remedy = "add what belongs there, or leave the key out";
+        sink.fault(&rules::MISSING, list.span(), format!("`{}` is empty", list.name()), remedy);
+    }
+    elements.iter().filter_map(|element| element.fields(sink)).collect()
+}
+
+fn read_headline(sink: &mut Sink, mut fields: Fields<'_>) -> Headline {
+    let title = plain(required(sink, &mut fields, "title"));
+    let sql = read_query(sink, &mut fields);
+    let format = read_format(sink, &mut fields);
+    let needs = fields.take_texts(sink, "needs");
+    fields.finish(sink);
+    Headline { title, sql: plain(sql), format, needs }
+}
+
+fn read_section(sink: &mut Sink, mut fields: Fields<'_>, ids: &mut BTreeSet<String>) -> Section {
+    let id = required(sink, &mut fields, "id");
     if let Some(id) = &id {
-        check_id(id, ids, faults);
+        check_id(sink, id, ids);
     }
-    let title = reader.required("title", faults);
-    let intro = reader.text("intro", faults);
-    let needs = values(reader.texts("needs", faults));
-    let sql = reader.required("sql", faults);
-    check_query(sql.as_ref(), faults);
+    let title = plain(required(sink, &mut fields, "title"));
+    let intro = fields.take_text(sink, "intro");
+    let needs = fields.take_texts(sink, "needs");
+    let sql = read_query(sink, &mut fields);
     if let Some(sql) = &sql {
-        check_order(sql, faults);
+        check_order(sink, sql);
     }
-    let order = reader.texts("order", faults).iter().filter_map(|text| read_order(text, faults)).collect();
-    let columns = read_columns(&mut reader, faults);
-    let chart = reader.table("chart", faults).and_then(|reader| read_chart(reader, faults));
-    let empty = reader.text("empty", faults).map_or_else(|| "Nothing to show.".to_owned(), |text| text.value);
-    let limit = reader.count("limit", LIMIT_MAX, faults).unwrap_or(LIMIT_DEFAULT);
-    reader.finish(faults);
-    Section {
-        id: plain(id),
-        title: plain(title),
-        intro: intro.map(|text| text.value),
-        needs,
-        sql: plain(sql),
-        order,
-        columns,
-        chart,
-        empty,
-        limit,
-    }
+    let order = fields.take(sink, "order").map(|field| field.one_or_more(sink)).unwrap_or_default();
+    let order = order.iter().filter_map(|element| read_order(sink, element)).collect();
+    let columns = read_columns(sink, &mut fields);
+    let chart = fields.take(sink, "chart").and_then(|field| read_chart(sink, &field));
+    let empty = fields.take_text(sink, "empty").unwrap_or_else(|| "Nothing to show.".to_owned());
+    let limit = fields.take(sink, "limit").and_then(|field| field.whole(sink, 1..=LIMIT_MAX));
+    let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(LIMIT_DEFAULT);
+    fields.finish(sink);
+    Section { id: plain(id), title, intro, needs, sql: plain(sql), order, columns, chart, empty, limit }
 }
 
-fn read_columns(reader: &mut Reader<'_>, faults: &mut Faults<'_>) -> Vec<Column> {
-    let what = format!("column of {}:", reader.name());
+fn read_columns(sink: &mut Sink, fields: &mut Fields<'_>) -> Vec<Column> {
     let mut names = BTreeSet::new();
     let mut columns = Vec::new();
-    for mut reader in reader.tables("columns", &what, faults) {
-        let name = reader.required("name", faults);
-        let title = reader.text("title", faults);
-        let format = read_format(&mut reader, faults);
-        let tones = reader.table("tones", faults).map(|reader| read_tones(&reader, faults)).unwrap_or_default();
-        reader.finish(faults);
+    for mut fields in tables(sink, fields, "columns") {
+        let name = required(sink, &mut fields, "name");
+        let title = fields.take_text(sink, "title");
+        let format = read_format(sink, &mut fields);
+        let tones = read_tones(sink, &mut fields);
+        fields.finish(sink);
         let Some(name) = name else { continue };
         if !names.insert(name.value.clone()) {
             let message = format!("column `{}` is shown twice", name.value);
-            faults.push("C207", name.span.clone(), message, "leave one of them out");
+            sink.fault(&rules::DUPLICATE, name.span, message, "leave one of them out");
         }
-        let title = title.map_or_else(|| name.value.clone(), |text| text.value);
+        let title = title.unwrap_or_else(|| name.value.clone());
         columns.push(Column { name: name.value, title, format, tones });
     }
     columns
 }
 
-fn read_tones(reader: &Reader<'_>, faults: &mut Faults<'_>) -> BTreeMap<String, Tone> {
-    let mut tones = BTreeMap::new();
-    for (word, tone) in reader.words(faults) {
-        match Tone::parse(&tone.value) {
-            Some(known) => {
-                tones.insert(word.value, known);
-            }
-            None => {
-                let message = format!("`{}` is not a tone", tone.value);
-                faults.push("C206", tone.span, message, suggestion(&tone.value, Tone::ALL.iter().map(|t| t.name())));
-            }
-        }
-    }
-    tones
+/// `tones = { Broken = "bad" }`: the keys are the author's words.
+fn read_tones(sink: &mut Sink, fields: &mut Fields<'_>) -> BTreeMap<String, Tone> {
+    let table = fields.take(sink, "tones").and_then(|field| field.fields(sink));
+    let words = table.map(|mut table| table.take_all(sink)).unwrap_or_default();
+    let names = Tone::ALL.map(Tone::name);
+    let tone = |(word, field): (String, Field<'_>)| Some((word, Tone::parse(&field.one_of(sink, &names)?)?));
+    words.into_iter().filter_map(tone).collect()
 }
 
-fn read_format(reader: &mut Reader<'_>, faults: &mut Faults<'_>) -> Format {
-    let Some(text) = reader.text("format", faults) else { return Format::default() };
-    Format::parse(&text.value).unwrap_or_else(|| {
-        let remedy = suggestion(&text.value, FORMATS.into_iter());
-        faults.push("C206", text.span, format!("`{}` is not a format", text.value), remedy);
+fn read_format(sink: &mut Sink, fields: &mut Fields<'_>) -> Format {
+    let Some(field) = fields.take(sink, "format") else { return Format::default() };
+    let Some(text) = field.text(sink) else { return Format::default() };
+    Format::parse(&text).unwrap_or_else(|| {
+        let remedy = suggest::remedy(&text, FORMATS);
+        sink.fault(&rules::UNKNOWN_VALUE, field.span(), format!("`{text}` is not a format"), remedy);
         Format::default()
     })
 }
 
-fn read_chart(mut reader: Reader<'_>, faults: &mut Faults<'_>) -> Option<Chart> {
-    let kind_text = reader.required("kind", faults);
-    let title = reader.text("title", faults);
-    let x = reader.required("x", faults);
-    let y = reader.texts("y", faults);
-    let series = reader.text("series", faults);
-    let tones = reader.table("tones", faults).map(|reader| read_tones(&reader, faults)).unwrap_or_default();
-    let span = reader.span();
-    reader.finish(faults);
-    let kind_text = kind_text?;
-    let kind = ChartKind::ALL.into_iter().find(|kind| kind.name() == kind_text.value);
-    if kind.is_none() {
-        let message = format!("`{}` is not a kind of chart", kind_text.value);
-        let remedy = suggestion(&kind_text.value, ChartKind::ALL.iter().map(|kind| kind.name()));
-        faults.push("C206", kind_text.span, message, remedy);
-    }
+fn read_chart(sink: &mut Sink, field: &Field<'_>) -> Option<Chart> {
+    let mut fields = field.fields(sink)?;
+    let names = ChartKind::ALL.map(ChartKind::name);
+    let kind = fields.require(sink, "kind", "add for example `kind = \"bar\"`");
+    let kind = kind.and_then(|kind| kind.one_of(sink, &names));
+    let kind = kind.and_then(|name| ChartKind::ALL.into_iter().find(|kind| kind.name() == name));
+    let title = fields.take_text(sink, "title");
+    let x = required(sink, &mut fields, "x");
+    let y = fields.take_texts(sink, "y");
+    let series = fields.take_text(sink, "series");
+    let tones = read_tones(sink, &mut fields);
+    fields.finish(sink);
     if y.is_empty() {
-        faults.push(
-            "C210",
-            span.clone(),
-            "the chart has no `y`",
-            "name the columns with the figures: `y = [\"total\"]`",
-        );
+        let remedy = "name the columns with the figures: `y = [\"total\"]`";
+        sink.fault(&rules::CHART, field.span(), "the chart has no `y`".to_owned(), remedy);
     }
     if series.is_some() && y.len() > 1 {
-        let message = "the chart has both `series` and several columns in `y`";
-        faults.push("C210", span, message, "name one column in `y`, or leave `series` out");
+        let message = "the chart has both `series` and several columns in `y`".to_owned();
+        sink.fault(&rules::CHART, field.span(), message, "name one column in `y`, or leave `series` out");
     }
-    let (title, series) = (title.map(|text| text.value), series.map(|text| text.value));
-    Some(Chart { kind: kind?, title, x: x?.value, y: values(y), series, tones })
+    Some(Chart { kind: kind?, title, x: x?.value, y, series, tones })
 }
 
-fn read_order(text: &Text, faults: &mut Faults<'_>) -> Option<OrderBy> {
-    let mut words = text.value.split_whitespace();
+fn read_order(sink: &mut Sink, field: &Field<'_>) -> Option<OrderBy> {
+    let text = field.text(sink)?;
+    let mut words = text.split_whitespace();
     match (words.next(), words.next(), words.next()) {
         (Some(column), None | Some("asc"), None) => Some(OrderBy { column: column.to_owned(), descending: false }),
         (Some(column), Some("desc"), None) => Some(OrderBy { column: column.to_owned(), descending: true }),
         _ => {
-            let message = format!("`{}` is not an order", text.value);
-            faults.push("C206", text.span.clone(), message, "write a column's name, or `\"name desc\"`");
+            let message = format!("`{text}` is not an order");
+            sink.fault(&rules::UNKNOWN_VALUE, field.span(), message, "write a column's name, or `\"name desc\"`");
             None
         }
     }
 }
 
 /// Ids become file names and anchors.
-fn check_id(id: &Text, ids: &mut BTreeSet<String>, faults: &mut Faults<'_>) {
+fn check_id(sink: &mut Sink, id: &Text, ids: &mut BTreeSet<String>) {
     let fine = id.value.len() <= ID_LENGTH_MAX
         && id.value.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
     if !fine {
         let message = format!("`{}` is not an id", id.value);
         let remedy = format!("use at most {ID_LENGTH_MAX} of a-z, 0-9 and `-`; it names a file");
-        faults.push("C206", id.span.clone(), message, remedy);
+        sink.fault(&rules::UNKNOWN_VALUE, id.span.clone(), message, remedy);
     }
     if !ids.insert(id.value.clone()) {
         let message = format!("two sections have the id `{}`", id.value);
-        faults.push("C207", id.span.clone(), message, "give each section an id of its own");
+        sink.fault(&rules::DUPLICATE, id.span.clone(), message, "give each section an id of its own");
     }
 }
 
-fn check_query(sql: Option<&Text>, faults: &mut Faults<'_>) {
-    let Some(sql) = sql.filter(|sql| !sql.value.trim().is_empty()) else { return };
+/// `sql`: a query that only reads, with parameters that are known.
+fn read_query(sink: &mut Sink, fields: &mut Fields<'_>) -> Option<Text> {
+    let sql = required(sink, fields, "sql")?;
+    if sql.value.trim().is_empty() {
+        return Some(sql);
+    }
     let first = sql::first_word(&sql.value);
     if !["SELECT", "WITH"].iter().any(|word| first.eq_ignore_ascii_case(word)) {
         let message = format!("the query begins with `{first}`; a report only reads");
-        faults.push("C211", sql.span.clone(), message, "begin it with SELECT, or with WITH");
+        sink.fault(&rules::NOT_SELECT, sql.span.clone(), message, "begin it with SELECT, or with WITH");
     }
     for parameter in sql::parameters(&sql.value) {
         if !sql::PARAMETERS.contains(&parameter.name.as_str()) {
             let message = format!("the query uses `:{}`, which is not known", parameter.name);
-            faults.push("C209", sql.span.clone(), message, suggestion(&parameter.name, sql::PARAMETERS.into_iter()));
+            let remedy = suggest::remedy(&parameter.name, sql::PARAMETERS);
+            sink.fault(&rules::PARAMETER, sql.span.clone(), message, remedy);
         }
     }
+    Some(sql)
 }
 
-fn check_order(sql: &Text, faults: &mut Faults<'_>) {
+fn check_order(sink: &mut Sink, sql: &Text) {
     if let Some((word, _)) = sql::outer_word(&sql.value, &["ORDER", "LIMIT"]) {
         let message = format!("the query has {word} at its end; rows that tie would come in another order in each run");
         let remedy = "take it out and write `order = [\"column desc\"]` or `limit = 10` beside `sql`";
-        faults.push("C208", sql.span.clone(), message, remedy);
+        sink.fault(&rules::OUTER_ORDER, sql.span.clone(), message, remedy);
     }
 }
 
+/// The text, or what stands for it in a definition that is refused anyway.
 fn plain(text: Option<Text>) -> String {
     text.map(|text| text.value).unwrap_or_default()
-}
-
-fn values(texts: Vec<Text>) -> Vec<String> {
-    texts.into_iter().map(|text| text.value).collect()
 }
 
 #[cfg(test)]
@@ -381,6 +363,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::report::rules::RULES;
 
     const GOOD: &str = r#"
 version = 1
@@ -411,7 +394,7 @@ limit = 10
 
     #[test]
     fn each_code_has_a_place() {
-        let cases: [(&str, &str, &str); 11] = [
+        let cases: [(&str, &str, &str); 12] = [
             ("C201", "version = 1", "version = "),
             ("C202", "version = 1", "version = 2"),
             ("C203", "limit = 10", "limits = 10"),
@@ -423,9 +406,10 @@ limit = 10
             ("C209", ":as_of", ":as_off"),
             ("C210", "y = [\"n\"]", "y = []"),
             ("C211", "SELECT x, n FROM t WHERE", "DELETE FROM t WHERE"),
+            ("C212", "limit = 10", "limit = 0"),
         ];
-        for ((code, good, bad), (listed, _)) in cases.iter().zip(CODES) {
-            assert_eq!(code, listed);
+        assert_eq!(cases.map(|(code, ..)| code).as_slice(), RULES.iter().map(|rule| rule.code).collect::<Vec<_>>());
+        for (code, good, bad) in &cases {
             assert!(GOOD.contains(good), "{good}");
             let source = GOOD.replacen(good, bad, 1);
             let faults = parse(&source, "bad").unwrap_err();
@@ -435,9 +419,20 @@ limit = 10
     }
 
     #[test]
+    fn messages_name_the_part_as_an_author_counts() {
+        let first = |good: &str, bad: &str| parse(&GOOD.replacen(good, bad, 1), "bad").unwrap_err()[0].message.clone();
+        assert_eq!(first("id = \"a\"\n", ""), "`section 1` has no `id`");
+        assert_eq!(first("x = \"x\", y", "y"), "`section 1.chart` has no `x`");
+        assert_eq!(first("tones = { Bad = \"bad\" }", "tone = 1"), "`section 1.columns 1` knows no key `tone`");
+        let sections = GOOD.find("[[section]]").unwrap();
+        let empty = GOOD[..sections].replacen("title", "section = []\ntitle", 1);
+        assert_eq!(parse(&empty, "bad").unwrap_err()[0].message, "`section` is empty");
+    }
+
+    #[test]
     fn the_reference_names_every_code_format_tone_and_chart() {
         let reference = include_str!("../../reports/README.md");
-        let codes = CODES.iter().map(|(code, _)| format!("| {code} |"));
+        let codes = RULES.iter().map(|rule| format!("| {} |", rule.code));
         let tones = Tone::ALL.map(|tone| format!("`{}`", tone.name()));
         let charts = ChartKind::ALL.map(|kind| format!("`{}`", kind.name()));
         for word in codes.chain(tones).chain(charts).chain(FORMATS.map(|format| format!("`{format}`"))) {

@@ -17,7 +17,7 @@ pub mod dataset;
 pub mod definition;
 pub mod format;
 pub mod input;
-mod reader;
+pub mod rules;
 pub mod sql;
 
 pub use builtin::builtin;

@@ -1,13 +1,9 @@
 //! What tests of the shipped models share: the program as a process, and a table of sample items that it has kept.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{Read as _, Seek as _};
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::interceptors::BeforeTransmitInterceptorContextRef;
@@ -24,9 +20,7 @@ use tablekeeper::model::shipped::shipped;
 use tablekeeper::model::spec::Model;
 use tablekeeper::model::value::Item;
 
-/// No command here takes a tenth of it; one that hangs must not hang the tests.
-const PATIENCE: Duration = Duration::from_secs(60);
-const PAUSE: Duration = Duration::from_millis(10);
+use crate::program;
 
 /// A finished run of the program.
 pub struct Ran {
@@ -41,45 +35,12 @@ impl Ran {
     }
 }
 
-/// Runs the program in the package's folder, so that `models/...` are the shipped files, with no settings but the test's.
+/// Runs the program. Tests run in the package's folder, so `models/...` are the shipped files.
 pub async fn tablekeeper(arguments: &[&str]) -> Ran {
-    let (mut out, mut err) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
-    let mut program = Command::new(env!("CARGO_BIN_EXE_tablekeeper"))
-        .args(arguments)
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .env("AWS_ACCESS_KEY_ID", "local")
-        .env("AWS_SECRET_ACCESS_KEY", "local")
-        .env("AWS_REGION", "us-east-1")
-        .env_remove("AWS_PROFILE")
-        .env_remove("AWS_ENDPOINT_URL")
-        .env_remove("RUST_LOG")
-        .stdin(Stdio::null())
-        .stdout(out.try_clone().unwrap())
-        .stderr(err.try_clone().unwrap())
-        .spawn()
-        .unwrap();
-    let ended = tokio::time::timeout(PATIENCE, async {
-        loop {
-            match program.try_wait().unwrap() {
-                Some(status) => break status,
-                None => tokio::time::sleep(PAUSE).await,
-            }
-        }
-    });
-    let status = ended.await.ok();
-    if status.is_none() {
-        program.kill().unwrap();
-        program.wait().unwrap();
-    }
-    let text = |file: &mut File| {
-        let mut text = String::new();
-        file.rewind().unwrap();
-        file.read_to_string(&mut text).unwrap();
-        text
-    };
-    let (out, err) = (text(&mut out), text(&mut err));
-    let status = status.unwrap_or_else(|| panic!("{arguments:?} does not end: {out} {err}"));
-    Ran { code: status.code().unwrap_or_else(|| panic!("{arguments:?}: {status}: {err}")), out, err }
+    let ended = program::run(arguments).await;
+    let err = ended.log.join("\n");
+    let code = ended.code.unwrap_or_else(|| panic!("{arguments:?} was ended by a signal: {err}"));
+    Ran { code, out: ended.out, err }
 }
 
 /// The items of a file beside the shipped models.

@@ -9,6 +9,7 @@ mod kill;
 mod lambda;
 mod limits;
 mod lost_answer;
+mod operations;
 mod patterns;
 mod program;
 mod random;

@@ -89,7 +89,7 @@ async fn devices_are_listed_by_id_model_serial_and_user() {
     assert_eq!(kept.entries("DEVICES", "MODEL#").await, [&d100, &d104, &d105, &d102, &d101, &d103].map(Json::clone));
     assert_eq!(kept.entries("DEVICES", "MODEL#ABC-1000#").await, [&d100, &d104].map(Json::clone));
     assert_eq!(kept.entries("DEVICES", "SERIAL#").await, [&d105, &d100, &d101, &d102, &d103, &d104].map(Json::clone));
-    assert_eq!(kept.entries("DEVICES", "SERIAL#SN300-C#").await, [d102.clone()]);
+    assert_eq!(kept.entries("DEVICES", "SERIAL#SN300-C#").await, std::slice::from_ref(&d102));
     assert_eq!(kept.entries("DEVICES", "USER#").await, [&d100, &d103, &dated, &d101, &d102, &d104].map(Json::clone));
     assert_eq!(kept.entries("DEVICES", "USER#tech001#").await, [d100, d103, dated]);
     assert_eq!(kept.entries("DEVICES", "USER#tech00#").await, [Json::Null; 0], "a name is not a prefix of another");

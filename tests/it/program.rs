@@ -81,6 +81,11 @@ impl Program {
         self.age()
     }
 
+    /// The first line on standard error so far that contains `text`.
+    pub fn line(&self, text: &str) -> Option<String> {
+        self.log.lock().unwrap().iter().find(|line| line.contains(text)).cloned()
+    }
+
     /// Waits until a worker begins to read; how long that took since it was started.
     pub async fn at_work(&self) -> Duration {
         self.says("reading the stream", 1, PATIENCE).await

@@ -1,4 +1,4 @@
-//! What is set up once: tables, indexes, the stream; and plain reads and writes of single items for loads and demonstrations.
+//! What is set up once: tables, indexes, the stream, the time to live.
 //!
 //! In production the owner's templates make the tables; here they are made for laptops, tests and a first try. Making a table
 //! that is there already changes nothing and says so.
@@ -19,12 +19,7 @@ use super::errors::store_error;
 use crate::engine::ports::StoreError;
 use crate::model::spec::{KeyAttribute, Table};
 use crate::model::value::Kind;
-
-/// The state table's keys, both of type S.
-pub(super) const STATE_PARTITION: &str = "PK";
-pub(super) const STATE_SORT: &str = "SK";
-/// The state table's time to live: tombstones and old report slots go by themselves.
-const STATE_TTL: &str = "ExpiresAt";
+use crate::plan::state;
 
 const POLL_PAUSE: Duration = Duration::from_millis(500);
 /// How often a new table is asked whether it is ready: two minutes in all; AWS takes 10 to 30 seconds.
@@ -99,13 +94,14 @@ impl Connection {
     /// Makes the state table if there is none, waits until it can be used, and has DynamoDB remove what has expired.
     pub async fn ensure_state_table(&self, name: &str) -> Result<Created, StoreError> {
         let key = |name: &str| KeyAttribute { name: name.to_owned(), kind: Kind::S };
-        let (partition, sort) = (key(STATE_PARTITION), key(STATE_SORT));
+        let (partition, sort) = (key(state::PARTITION), key(state::SORT));
         let created = match self.describe_table(name).await {
             Ok(info) => {
                 if info.partition_key != partition || info.sort_key.as_ref() != Some(&sort) {
                     return Err(StoreError::Refused(format!(
-                        "table `{name}` is no state table: its keys are not `{STATE_PARTITION}` and `{STATE_SORT}` of \
-                         type S; name another one in the model"
+                        "table `{name}` is no state table: its keys are not `{}` and `{}` of type S; name another one in the model",
+                        state::PARTITION,
+                        state::SORT,
                     )));
                 }
                 self.wait_until_active(name).await?;
@@ -120,7 +116,7 @@ impl Connection {
             }
             Err(other) => return Err(other),
         };
-        self.enable_ttl(name, STATE_TTL).await;
+        self.enable_ttl(name, state::TTL).await;
         Ok(created)
     }
 

@@ -27,6 +27,7 @@ use crate::engine::ports::{CancelReason, Page, SortRange, Store, StoreError, Tra
 use crate::model::key::{KeyNames, TableKey};
 use crate::model::spec;
 use crate::model::value::{Item, Value};
+use crate::plan::state;
 use crate::plan::write::{ACTIONS_MAX, Op, TableRef, Write};
 
 /// Most keys in one BatchGetItem.
@@ -56,15 +57,11 @@ struct Place {
 impl DynamoStore {
     /// The tables that the model names; whether they exist shows with the first request.
     pub fn new(connection: &Connection, table: &spec::Table) -> DynamoStore {
-        let state_keys = KeyNames {
-            partition: super::setup::STATE_PARTITION.to_owned(),
-            sort: Some(super::setup::STATE_SORT.to_owned()),
-        };
         DynamoStore {
             client: connection.tables.clone(),
             usage: Arc::clone(&connection.usage),
             source: Arc::new(Place { name: table.name.clone(), keys: table.key_names() }),
-            state: Arc::new(Place { name: table.state_table.clone(), keys: state_keys }),
+            state: Arc::new(Place { name: table.state_table.clone(), keys: state::key_names() }),
         }
     }
 

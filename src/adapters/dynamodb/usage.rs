@@ -25,7 +25,34 @@ pub enum Call {
     Records,
 }
 
-const CALLS: usize = 8;
+const CALLS: usize = Call::ALL.len();
+
+impl Call {
+    pub const ALL: [Call; 8] = [
+        Call::Get,
+        Call::Transact,
+        Call::Query,
+        Call::Scan,
+        Call::Write,
+        Call::Describe,
+        Call::Iterator,
+        Call::Records,
+    ];
+
+    /// A stable name, for metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Call::Get => "get",
+            Call::Transact => "transact",
+            Call::Query => "query",
+            Call::Scan => "scan",
+            Call::Write => "write",
+            Call::Describe => "describe",
+            Call::Iterator => "iterator",
+            Call::Records => "records",
+        }
+    }
+}
 
 /// Counters of one connection; shared by all that use it.
 #[derive(Debug, Default)]

@@ -73,6 +73,11 @@ impl ItemReader {
         Ok(ItemReader { name, input, line: 0, buffer: Vec::new(), gzip, ended: false })
     }
 
+    /// The number of the line last read, counted from 1.
+    pub fn line(&self) -> usize {
+        self.line
+    }
+
     /// The file's name for messages.
     pub fn name(&self) -> &str {
         &self.name

@@ -1,7 +1,8 @@
 //! What the function tells the event source mapping: how far a batch is durable.
 
+use aws_lambda_events::dynamodb::TimeWindowEventResponse;
+use aws_lambda_events::streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse};
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use super::event::StreamEvent;
 use crate::model::change::SequenceNumber;
@@ -17,21 +18,23 @@ pub enum Reporting {
     WholeBatch,
 }
 
-/// The answer: empty failures mean that all of the batch is durable.
-#[derive(Debug, Serialize)]
-pub struct Answer<'a> {
-    #[serde(rename = "batchItemFailures")]
-    pub failures: Vec<ItemFailure<'a>>,
-    /// Windowed events want their state back.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub state: Option<&'a RawValue>,
+/// The answer in the form that the event's mapping reads. Empty failures mean that all of the batch is durable.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Answer {
+    Plain(DynamoDbEventResponse),
+    /// Mappings with tumbling windows want their state back.
+    Windowed(TimeWindowEventResponse),
 }
 
-#[derive(Debug, Serialize, PartialEq, Eq)]
-pub struct ItemFailure<'a> {
-    /// A sequence number exactly as the event has it.
-    #[serde(rename = "itemIdentifier")]
-    pub identifier: &'a str,
+impl Answer {
+    /// What is named as not durable.
+    pub fn failures(&self) -> &[DynamoDbBatchItemFailure] {
+        match self {
+            Answer::Plain(response) => &response.batch_item_failures,
+            Answer::Windowed(response) => &response.batch_item_failures,
+        }
+    }
 }
 
 /// No part of the batch may be called done; the invocation must fail.
@@ -41,14 +44,30 @@ pub struct NothingDurable(pub String);
 
 impl StreamEvent {
     /// The answer when everything is durable.
-    pub fn done(&self) -> Answer<'_> {
-        Answer { failures: Vec::new(), state: self.state.as_deref() }
+    pub fn done(&self) -> Answer {
+        self.answer_with(None)
+    }
+
+    fn answer_with(&self, failed: Option<&str>) -> Answer {
+        let failure = |identifier: &str| {
+            let mut failure = DynamoDbBatchItemFailure::default();
+            // Exactly as the event spells it: Lambda looks the number up by its text.
+            failure.item_identifier = Some(identifier.to_owned());
+            failure
+        };
+        let mut plain = DynamoDbEventResponse::default();
+        plain.batch_item_failures = failed.into_iter().map(failure).collect();
+        let Some(state) = &self.state else { return Answer::Plain(plain) };
+        let mut windowed = TimeWindowEventResponse::default();
+        windowed.time_window_event_response_properties = state.clone();
+        windowed.batch_item_failures = plain.batch_item_failures;
+        Answer::Windowed(windowed)
     }
 
     /// The answer when the records before position `failed` are durable and that one is not. It and all after it come again, which
     /// is why one failure is enough. It is an error where the batch has to fail as a whole: nothing is durable, no number can
     /// say from where on, or the mapping does not read failures. `reason` is for that error's message.
-    pub fn answer(&self, failed: usize, reporting: Reporting, reason: &str) -> Result<Answer<'_>, NothingDurable> {
+    pub fn answer(&self, failed: usize, reporting: Reporting, reason: &str) -> Result<Answer, NothingDurable> {
         let nothing = || NothingDurable(reason.to_owned());
         if reporting == Reporting::WholeBatch || failed >= self.records.len() {
             return Err(nothing());
@@ -61,7 +80,7 @@ impl StreamEvent {
         let from = (1..=failed).rev().find(|at| number(at).is_some()).ok_or_else(nothing)?;
         // Mappings deliver in the stream's order; if one did not, the lowest number would still be the safe one.
         let lowest = (from..self.records.len()).filter_map(|at| number(&at)).min().ok_or_else(nothing)?;
-        Ok(Answer { failures: vec![ItemFailure { identifier: lowest.1 }], state: self.state.as_deref() })
+        Ok(self.answer_with(Some(lowest.1)))
     }
 }
 
@@ -81,15 +100,15 @@ mod tests {
     fn named(sequences: &[&str], failed: usize) -> Option<String> {
         let event = event(sequences, "");
         let answer = event.answer(failed, Reporting::ItemFailures, "x").ok()?;
-        assert_eq!(answer.failures.len(), 1);
-        Some(answer.failures[0].identifier.to_owned())
+        assert_eq!(answer.failures().len(), 1);
+        answer.failures()[0].item_identifier.clone()
     }
 
     #[test]
     fn all_done_is_an_empty_list() {
         assert_eq!(serde_json::to_string(&event(&NUMBERS, "").done()).unwrap(), r#"{"batchItemFailures":[]}"#);
         let windowed = serde_json::to_string(&event(&NUMBERS, r#","state":{"a":"b"}"#).done()).unwrap();
-        assert_eq!(windowed, r#"{"batchItemFailures":[],"state":{"a":"b"}}"#);
+        assert_eq!(windowed, r#"{"state":{"a":"b"},"batchItemFailures":[]}"#);
     }
 
     #[test]

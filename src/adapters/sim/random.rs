@@ -9,7 +9,7 @@ impl Random {
         Random(seed)
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -20,13 +20,13 @@ impl Random {
     /// A number in [0, 1).
     pub fn fraction(&mut self) -> f64 {
         // 53 bits: all that a float in [0, 1) holds evenly.
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+        (self.draw() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// A number below `end`; 0 where there is none.
     pub fn below(&mut self, end: usize) -> usize {
         // The modulus favours small numbers by less than one in 2^50 here.
-        (self.next() % end.max(1) as u64) as usize
+        (self.draw() % end.max(1) as u64) as usize
     }
 
     /// True so many times in a thousand.
@@ -48,7 +48,7 @@ impl Random {
 
     /// Another stream of numbers, so that one user's draws do not shift another's.
     pub fn fork(&mut self) -> Random {
-        Random(self.next())
+        Random(self.draw())
     }
 }
 
@@ -69,6 +69,6 @@ mod tests {
             assert!((60..140).contains(&count), "{digit}: {count}");
         }
         // The published first number of seed 0.
-        assert_eq!(Random::new(0).next(), 0xE220_A839_7B1D_CDAF);
+        assert_eq!(Random::new(0).draw(), 0xE220_A839_7B1D_CDAF);
     }
 }

@@ -98,7 +98,7 @@ async fn read_stream(tables: &Tables, stop: tokio::sync::oneshot::Receiver<()>) 
         on_gap: OnGap::Reconcile,
         ..WorkerSettings::new(tables.model.hash.clone())
     };
-    worker::read(tables, &settings, &Unobserved, async {
+    worker::read(tables, &settings, &Unobserved, true, async {
         let _ = stop.await;
     })
     .await?;

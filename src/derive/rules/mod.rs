@@ -5,7 +5,7 @@
 //!
 //! Families: K1 primary keys, G2 index keys, A3 attributes, S4 strings in keys, P9 what could not be decoded or stored.
 
-use crate::model::derived::Severity;
+pub use crate::model::rule::Rule;
 
 pub(crate) mod a301;
 pub(crate) mod a302;
@@ -30,19 +30,6 @@ pub(crate) mod p902;
 pub(crate) mod p903;
 pub(crate) mod s401;
 pub(crate) mod s402;
-
-/// One rule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rule {
-    /// Stable, for example `G201`.
-    pub code: &'static str,
-    /// Short words with hyphens, for example `index-key-stale`.
-    pub name: &'static str,
-    /// Unless the model's `[severity]` says otherwise.
-    pub severity: Severity,
-    /// Markdown: what, why it is bad, an example, what to do instead.
-    pub doc: &'static str,
-}
 
 /// Every rule, by code.
 pub const RULES: [&Rule; 23] = [

@@ -46,6 +46,9 @@ struct Shard {
     turn: u64,
     last: Option<SequenceNumber>,
     read_at: DateTime<Utc>,
+    /// What was written until then is applied: the last applied record's time, or when the tip was reached. Unlike `read_at` it
+    /// may lie before this run. `None` until this run has applied or read something.
+    reached: Option<DateTime<Utc>>,
     ready_at: DateTime<Utc>,
     /// When it was last served, as a count of all turns: the smallest goes first.
     served: u64,
@@ -96,6 +99,7 @@ impl Shard {
             turn: 0,
             last: None,
             read_at: now,
+            reached: None,
             ready_at: now,
             served: 0,
             served_at: now,
@@ -163,6 +167,16 @@ impl ShardTable {
 
     pub fn arn(&self) -> &str {
         &self.arn
+    }
+
+    /// How many unfinished shards this worker reads, and until when everything written to them is applied, as far as is known:
+    /// the time that the shard furthest behind has reached. `None` where there is no such shard.
+    pub fn standing(&self) -> (usize, Option<DateTime<Utc>>) {
+        let open = self.shards.values().filter(|shard| shard.owned && !shard.finished());
+        open.fold((0, None), |(count, oldest), shard| {
+            let reached = shard.reached.unwrap_or(shard.read_at);
+            (count + 1, Some(oldest.map_or(reached, |oldest: DateTime<Utc>| oldest.min(reached))))
+        })
     }
 
     /// Takes in one event. `jitter` in [0, 1) spreads pauses after failures.

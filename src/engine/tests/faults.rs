@@ -44,7 +44,7 @@ fn a_batch_that_fails_says_from_where_it_is_not_durable() {
     }
     let records = world.pending();
     // The first transaction passes; all attempts of the second fail.
-    world.engine.settings.attempts_max = 3;
+    world.engine.settings.patience.attempts_max = 3;
     let mut stepper = Stepper::new(world.engine.apply(&records, OldImages::Trusted));
     while world.store.counters().commits == 0 {
         assert!(stepper.step().is_none());

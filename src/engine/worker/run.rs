@@ -10,9 +10,10 @@ use chrono::{DateTime, TimeDelta, Utc};
 use futures::future::{BoxFuture, Either, select};
 use futures::stream::{FuturesUnordered, Stream};
 
-use super::{BatchSink, Observer, OnGap, Progress, Repair, Repaired, Worker, WorkerError, WorkerReport};
+use super::{BatchSink, Observer, OnGap, Progress, Repair, Repaired, TURN_MAX, Worker, WorkerError, WorkerReport};
 use crate::engine::batch::OldImages;
-use crate::engine::checkpoint::{self, Checkpoint, History, OpenGap, StreamRow, backoff, forget, write_state};
+use crate::engine::checkpoint::{self, Checkpoint, History, OpenGap, StreamRow, forget, write_state};
+use crate::engine::patience::backoff;
 use crate::engine::ports::{Clock, RecordPage, Store, StreamDescription, StreamError, StreamSource, TransactError};
 use crate::engine::shards::{Action, Event, Gap, GapCause, Notice, PageSeen, ShardTable, Ticket};
 use crate::model::change::{RawRecord, SequenceNumber};
@@ -96,6 +97,8 @@ where
     };
     let mut stopping = false;
     loop {
+        let (owned, reached) = run.table.standing();
+        run.tell(Progress::Turn { owned, reached });
         if !stopping {
             run.begin();
         }
@@ -104,8 +107,8 @@ where
         }
         let pause = match stopping {
             // Only the batch under way is waited for; it wakes by itself.
-            true => Duration::from_secs(60),
-            false => (run.wake_at() - worker.clock.now()).to_std().unwrap_or_default(),
+            true => TURN_MAX,
+            false => (run.wake_at() - worker.clock.now()).to_std().unwrap_or_default().min(TURN_MAX),
         };
         match run.wait(stop.as_mut(), stopping, pause).await {
             Wake::Stop => {
@@ -131,7 +134,8 @@ where
 {
     async fn start(worker: Worker<'w, B, S, T, C, O, G>) -> Outcome<Self, B> {
         let description = first_description(&worker).await?;
-        let history = checkpoint::load(worker.store, &description.arn).await.map_err(WorkerError::State)?;
+        let history =
+            checkpoint::load(worker.store, worker.clock, &description.arn).await.map_err(WorkerError::State)?;
         let now = worker.clock.now();
         let gaps = gaps_at_start(&history, &description, &worker.settings.model_hash, now);
         let arn = description.arn.clone();
@@ -279,6 +283,7 @@ where
             Err(error) => return self.event(Event::Page(ticket, Err(error))).await,
         };
         self.report.reads += 1;
+        self.tell(Progress::Read { records: page.records.len() });
         let seen = PageSeen {
             records: page.records.len(),
             last: page.records.iter().rev().find_map(sequence),
@@ -324,6 +329,9 @@ where
     }
 
     async fn event(&mut self, event: Event) -> Outcome<(), B> {
+        if let Event::Described(description) = &event {
+            self.tell(Progress::Listed { shards: description.shards.len() });
+        }
         let notices = self.table.on(event, self.worker.clock.now(), self.worker.clock.jitter());
         self.notices(notices).await
     }
@@ -393,7 +401,8 @@ where
 
     /// Deletes the checkpoints of an earlier stream of the table: its gap is in the stream row by now.
     async fn drop_stream(&mut self, arn: &str) -> Outcome<(), B> {
-        let rows = checkpoint::load_shards(self.worker.store, arn).await.map_err(WorkerError::State)?;
+        let rows =
+            checkpoint::load_shards(self.worker.store, self.worker.clock, arn).await.map_err(WorkerError::State)?;
         self.request(Action::Forget(rows.into_iter().map(|row| row.key).collect()));
         Ok(())
     }

@@ -148,7 +148,7 @@ impl World {
     }
 
     fn row(&self, shard: &str) -> Option<Checkpoint> {
-        let rows = self.clock.run(checkpoint::load_shards(&self.store, ARN)).unwrap();
+        let rows = self.clock.run(checkpoint::load_shards(&self.store, &self.clock, ARN)).unwrap();
         rows.into_iter().find(|row| &*row.key.shard == shard)
     }
 
@@ -324,7 +324,7 @@ fn an_open_gap_survives_a_crash() {
 
     world.settings.on_gap = OnGap::Halt;
     assert!(matches!(world.run().unwrap_err(), WorkerError::Gap(_)), "still open");
-    let seen = world.clock.run(open_gap(&world.store, ARN)).unwrap().unwrap();
+    let seen = world.clock.run(open_gap(&world.store, &world.clock, ARN)).unwrap().unwrap();
     let close = checkpoint::close_gap(&world.store, &world.clock, ARN, &seen);
     assert!(world.clock.run(close).unwrap());
     world.run().unwrap();

@@ -205,7 +205,7 @@ fn a_shard_that_is_read_again_from_its_beginning_changes_nothing() {
     world.settle();
     let before: BTreeMap<_, _> = aggregates(&world);
     let arn = world.stream.lock().arn.clone();
-    for shard in world.clock.run(load_shards(&world.store, &arn)).unwrap() {
+    for shard in world.clock.run(load_shards(&world.store, &world.clock, &arn)).unwrap() {
         world.store.set_state(&Checkpoint::row_key(&shard.key), None);
     }
     world.settle();

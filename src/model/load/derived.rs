@@ -1,9 +1,9 @@
 //! `[aggregate.X]`, `[listing.X]` and `[expiry.X]`.
 
-use super::entity::{read_conditions, read_key, stand_in};
-use super::reader::{Field, Fields, Sink};
+use super::entity::{read_conditions, read_key, read_template, stand_in};
 use super::rules;
 use super::table::check_own_name;
+use crate::model::reader::{Field, Fields, Sink};
 use crate::model::spec::{Aggregate, Entity, Expiry, Listing, Table};
 use crate::model::template::Template;
 
@@ -52,20 +52,10 @@ fn read_key_or_stand_in(
     })
 }
 
-fn texts(sink: &mut Sink, fields: &mut Fields<'_>, key: &'static str) -> Vec<String> {
-    fields.take(sink, key).map(|field| field.texts(sink)).unwrap_or_default()
-}
-
-fn text(sink: &mut Sink, fields: &mut Fields<'_>, key: &'static str) -> Option<String> {
-    fields.take(sink, key).and_then(|field| field.text(sink))
-}
-
-/// The owner's leave for a place in a partition of the application; the lint looks for it by its path.
-fn read_leave(sink: &mut Sink, part: &Field<'_>, fields: &mut Fields<'_>) {
-    let leave = fields.take(sink, "allow_in_source_partition").and_then(|field| field.boolean(sink));
-    if leave == Some(true) {
-        sink.allow_in_source_partition(&part.path);
-    }
+/// The owner's leave for a place in a partition of the application; the lint asks the sink for it by its path.
+fn read_leave(sink: &mut Sink, fields: &mut Fields<'_>) {
+    let leave = fields.take(sink, "allow_in_source_partition");
+    leave.and_then(|field| field.boolean(sink));
 }
 
 pub(super) fn read_aggregates(
@@ -77,8 +67,8 @@ pub(super) fn read_aggregates(
     let mut read = Vec::new();
     for (name, part, mut fields) in parts(sink, root, "aggregate") {
         let of = read_of(sink, &part, &mut fields);
-        let group_by = texts(sink, &mut fields, "group_by");
-        let count_by = text(sink, &mut fields, "count_by");
+        let group_by = fields.take_texts(sink, "group_by");
+        let count_by = fields.take_text(sink, "count_by");
         let declared = entities
             .iter()
             .find(|entity| entity.name == of)
@@ -88,11 +78,11 @@ pub(super) fn read_aggregates(
             Some(field) => field.scalars(sink),
             None => declared.unwrap_or_default(),
         };
-        let sum = texts(sink, &mut fields, "sum");
-        let sum_squares = texts(sink, &mut fields, "sum_squares");
+        let sum = fields.take_texts(sink, "sum");
+        let sum_squares = fields.take_texts(sink, "sum_squares");
         let when = read_conditions(sink, &mut fields, "when");
         let (partition, sort) = read_key_or_stand_in(sink, &part, &mut fields, table);
-        read_leave(sink, &part, &mut fields);
+        read_leave(sink, &mut fields);
         fields.finish(sink);
         read.push(Aggregate { name, of, group_by, count_by, buckets, sum, sum_squares, when, partition, sort });
     }
@@ -105,8 +95,8 @@ pub(super) fn read_listings(sink: &mut Sink, root: &mut Fields<'_>, table: &Tabl
         let of = read_of(sink, &part, &mut fields);
         let when = read_conditions(sink, &mut fields, "when");
         let (partition, sort) = read_key_or_stand_in(sink, &part, &mut fields, table);
-        let copy = texts(sink, &mut fields, "copy");
-        read_leave(sink, &part, &mut fields);
+        let copy = fields.take_texts(sink, "copy");
+        read_leave(sink, &mut fields);
         fields.finish(sink);
         read.push(Listing { name, of, when, partition, sort, copy });
     }
@@ -125,8 +115,8 @@ pub(super) fn read_expiries(sink: &mut Sink, root: &mut Fields<'_>) -> Vec<Expir
         }
         let when = read_conditions(sink, &mut fields, "when");
         let lead_days = read_lead_days(sink, &mut fields);
-        let subject = fields.take(sink, "subject").and_then(|field| field.template(sink));
-        let owner = fields.take(sink, "owner").and_then(|field| field.template(sink));
+        let subject = fields.take(sink, "subject").and_then(|field| read_template(sink, &field));
+        let owner = fields.take(sink, "owner").and_then(|field| read_template(sink, &field));
         fields.finish(sink);
         read.push(Expiry { name, of, date: date.unwrap_or_default(), when, lead_days, subject, owner });
     }
@@ -137,17 +127,17 @@ fn read_lead_days(sink: &mut Sink, fields: &mut Fields<'_>) -> Vec<u32> {
     let Some(field) = fields.take(sink, "lead_days") else { return LEAD_DAYS_DEFAULT.to_vec() };
     let elements = field.elements(sink).unwrap_or_default();
     if field.is_array() && !(1..=LEAD_DAYS_COUNT_MAX).contains(&elements.len()) {
-        let message = format!("`{}` has {} thresholds", field.path.join("."), elements.len());
+        let message = format!("`{}` has {} thresholds", field.name(), elements.len());
         let remedy = format!("give 1 to {LEAD_DAYS_COUNT_MAX} numbers of days");
         sink.fault(&rules::RANGE, field.span(), message, remedy);
     }
     let mut days: Vec<u32> = Vec::new();
     for element in &elements {
-        let Some(number) = element.whole(sink, LEAD_DAYS_MAX) else { continue };
+        let Some(number) = element.whole(sink, 0..=LEAD_DAYS_MAX) else { continue };
         if let Some(last) = days.last()
             && *last <= number
         {
-            let message = format!("`{}`: {number} comes after {last}", field.path.join("."));
+            let message = format!("`{}`: {number} comes after {last}", field.name());
             sink.fault(&rules::LEAD_DAYS, element.span(), message, "write the numbers from large to small, each once");
         }
         days.push(number);

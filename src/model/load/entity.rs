@@ -1,8 +1,9 @@
 //! `[entity.X]`: keys, indexes and attributes.
 
-use super::reader::{Field, Fields, Sink};
-use super::table::{check_attribute_name, check_own_name, checked_attribute_name, one_of};
-use super::{rules, suggest};
+use super::rules;
+use super::table::{check_attribute_name, check_own_name, checked_attribute_name};
+use crate::model::key::PARTITION_KEY_SIZE_MAX;
+use crate::model::reader::{Field, Fields, Sink, suggest};
 use crate::model::spec::{Attribute, Condition, Entity, EntityIndex, Format, Table};
 use crate::model::template::Template;
 use crate::model::value::Kind;
@@ -49,6 +50,26 @@ pub(super) fn stand_in() -> Template {
     Template { source: String::new(), segments: Vec::new() }
 }
 
+/// A key template.
+pub(super) fn read_template(sink: &mut Sink, field: &Field<'_>) -> Option<Template> {
+    let text = field.text(sink)?;
+    if text.len() > PARTITION_KEY_SIZE_MAX {
+        let message = format!("`{}` is a template of {} bytes", field.name(), text.len());
+        let remedy = format!("DynamoDB's longest key has {PARTITION_KEY_SIZE_MAX} bytes");
+        sink.fault(&rules::TEMPLATE, field.span(), message, remedy);
+        return None;
+    }
+    match Template::parse(&text) {
+        Ok(template) => Some(template),
+        Err(error) => {
+            let span = field.place_in_text(sink, &text, error.offset);
+            let message = format!("`{}` is no key template: {error}", field.name());
+            sink.fault(&rules::TEMPLATE, span, message, "write variables as `{name}`, for example `WO#{wo}`");
+            None
+        }
+    }
+}
+
 /// `key = { PK = "...", SK = "..." }` by the table's key names; `None`, with faults, unless it is whole.
 pub(super) fn read_key(
     sink: &mut Sink,
@@ -65,7 +86,7 @@ pub(super) fn read_key(
         if field.is_none() {
             keys.missing(sink, name, "add a template for this key attribute of the table");
         }
-        field?.template(sink)
+        read_template(sink, &field?)
     };
     let partition = read(&table.partition_key.name);
     let sort = table.sort_key.as_ref().map(|key| read(&key.name));
@@ -90,7 +111,7 @@ fn conditions(sink: &mut Sink, field: &Field<'_>) -> Vec<Condition> {
     for (attribute, field) in fields.take_all(sink) {
         let values = field.scalars(sink);
         if values.is_empty() {
-            let message = format!("`{}` lists no value, so it never holds", field.path.join("."));
+            let message = format!("`{}` lists no value, so it never holds", field.name());
             sink.fault(&rules::RANGE, field.span(), message, "give the values under which it holds, or drop it");
             continue;
         }
@@ -137,7 +158,7 @@ fn read_index(sink: &mut Sink, name: &str, field: &Field<'_>, table: &Table) -> 
             fields.missing(sink, &attribute.name, "every key attribute of an index needs a template");
             continue;
         };
-        keys.extend(template.template(sink).map(|template| (attribute.name.clone(), template)));
+        keys.extend(read_template(sink, &template).map(|template| (attribute.name.clone(), template)));
     }
     let when = read_conditions(sink, &mut fields, "when");
     let mut known: Vec<&str> = index.attributes().map(|attribute| attribute.name.as_str()).collect();
@@ -158,17 +179,7 @@ fn read_attributes(sink: &mut Sink, fields: &mut Fields<'_>) -> Vec<Attribute> {
 /// `attribute.Name = "S"` or `attribute.Name = { type = "S", ... }`.
 fn read_attribute(sink: &mut Sink, name: String, field: &Field<'_>) -> Attribute {
     check_attribute_name(sink, &name, field.key.clone());
-    let mut attribute = Attribute {
-        name,
-        aliases: Vec::new(),
-        kind: Kind::S,
-        required: false,
-        one_of: Vec::new(),
-        format: None,
-        none: Vec::new(),
-        min: None,
-        max: None,
-    };
+    let mut attribute = Attribute::new(name, Kind::S);
     if !field.is_table() {
         attribute.kind = read_kind(sink, field);
         return attribute;
@@ -197,7 +208,7 @@ fn read_attribute(sink: &mut Sink, name: String, field: &Field<'_>) -> Attribute
 
 fn read_kind(sink: &mut Sink, field: &Field<'_>) -> Kind {
     let names = Kind::ALL.map(Kind::name);
-    let kind = one_of(sink, field, &names).and_then(|name| Kind::parse(&name));
+    let kind = field.one_of(sink, &names).and_then(|name| Kind::parse(&name));
     if kind.is_none() {
         sink.mark_broken(&field.path);
     }
@@ -205,7 +216,7 @@ fn read_kind(sink: &mut Sink, field: &Field<'_>) -> Kind {
 }
 
 fn read_format(sink: &mut Sink, field: &Field<'_>) -> Option<Format> {
-    match one_of(sink, field, &["date", "timestamp", "timestamp-utc", "epoch-seconds"])?.as_str() {
+    match field.one_of(sink, &["date", "timestamp", "timestamp-utc", "epoch-seconds"])?.as_str() {
         "date" => Some(Format::Date),
         "timestamp" => Some(Format::Timestamp),
         "timestamp-utc" => Some(Format::TimestampUtc),

@@ -4,7 +4,7 @@
 //! does not know, and it reports ALL faults of a file at once, each with a stable code, its place and a remedy: nobody
 //! should mend one fault only to meet the next.
 //!
-//! Three steps. `reader` walks the parsed TOML and notes where each part stands; `table`, `entity` and `derived` turn
+//! Three steps. `model::reader` walks the parsed TOML and notes where each part stands; `table`, `entity` and `derived` turn
 //! it into a model, with stand-ins where a part could not be read; `lint` judges the model as a whole. A part that
 //! could not be read is marked broken, and the lints leave it alone, so that one fault is reported once. Any error
 //! throws the model away: a stand-in never leaves this module.
@@ -15,21 +15,18 @@ mod derived;
 mod entity;
 mod lint;
 mod overlap;
-mod reader;
 pub mod rules;
-mod suggest;
 mod table;
 
 #[cfg(test)]
 mod tests;
 
 use sha2::{Digest, Sha256};
-use toml::de::DeTable;
 
-use self::reader::{Fields, Sink};
 use super::derived::Severity;
 use super::key::hex;
 use super::position::Fault;
+use super::reader::{Fields, Sink};
 use super::spec::Model;
 
 /// A model and the warnings about it.
@@ -44,15 +41,8 @@ pub struct Loaded {
 /// # Errors
 /// All faults of the file, warnings among them, in the order of their places, if at least one is an error.
 pub fn load(source: &str, name: &str) -> Result<Loaded, Vec<Fault>> {
-    let mut sink = Sink::new(source);
-    let (root, syntax) = DeTable::parse_recoverable(source);
-    if !syntax.is_empty() {
-        for error in syntax {
-            let span = error.span().unwrap_or(0..0);
-            sink.fault(&rules::SYNTAX, span, error.message().to_owned(), "mend the TOML here");
-        }
-        return Err(sink.into_faults());
-    }
+    let mut sink = Sink::new(source, &rules::GRAMMAR);
+    let Some(root) = sink.parse() else { return Err(sink.into_faults()) };
     let root = Fields::root(root.get_ref());
     let hash = hex(&Sha256::digest(source.as_bytes()));
     let model = table::read_model(&mut sink, root, name, hash);

@@ -1,33 +1,23 @@
 //! The faults that a model file can have: one constant a rule, one array of all.
 //!
-//! Codes are stable and never used again for something else. Reports, `explain` and editors read [`RULES`]; the reader
-//! and the lints name the constants, so that a fault without documentation cannot be written.
+//! `explain` prints them from [`RULES`]; the reader and the lints name the constants, so that a fault without documentation cannot
+//! be written.
 
-use crate::model::derived::Severity;
+use crate::model::reader::{Grammar, fault_rules};
 
-/// One rule of family C1xx.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FaultRule {
-    /// For example `C130`.
-    pub code: &'static str,
-    /// A short name in kebab case, unique among the rules.
-    pub name: &'static str,
-    pub severity: Severity,
-    /// What it is and why it is bad, then what to write instead; Markdown.
-    pub doc: &'static str,
-}
+/// How the reader's own faults are numbered here.
+pub(super) const GRAMMAR: Grammar = Grammar {
+    file: "a model file",
+    syntax: SYNTAX,
+    unknown_key: UNKNOWN_KEY,
+    missing_key: MISSING_KEY,
+    wrong_type: WRONG_TYPE,
+    unknown_value: UNKNOWN_VALUE,
+    range: RANGE,
+    duplicate: DUPLICATE,
+};
 
-macro_rules! rules {
-    ($($constant:ident = $code:literal $name:literal $severity:ident $doc:literal;)*) => {
-        $(pub(super) const $constant: FaultRule =
-            FaultRule { code: $code, name: $name, severity: Severity::$severity, doc: $doc };)*
-
-        /// All rules, by code.
-        pub const RULES: &[FaultRule] = &[$($constant),*];
-    };
-}
-
-rules! {
+fault_rules! {
     SYNTAX = "C101" "syntax" Error
         "The file is not TOML: nothing else of it can be judged. Mend the place that is named; quotes, brackets and keys \
          given twice are the usual causes.";

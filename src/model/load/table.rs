@@ -5,9 +5,9 @@ use std::str::FromStr;
 
 use chrono_tz::{TZ_VARIANTS, Tz};
 
-use super::reader::{Field, Fields, Sink, path};
-use super::{derived, entity, rules, suggest};
+use super::{derived, entity, rules};
 use crate::model::derived::Severity;
+use crate::model::reader::{Field, Fields, Sink, path, suggest};
 use crate::model::spec::{Index, KeyAttribute, Model, ReportDefaults, Table};
 use crate::model::value::{Kind, MARKER};
 
@@ -34,7 +34,7 @@ pub(super) fn read_model(sink: &mut Sink, mut root: Fields<'_>, name: &str, hash
         let message = format!("`prefix` contains the delimiter `{delimiter}`");
         sink.fault(&rules::SEPARATOR, sink.value_span(&["prefix"]), message, "use letters only, for example `KEEPER`");
     }
-    let days = root.take(sink, "tombstone_days").and_then(|field| field.whole(sink, TOMBSTONE_DAYS_MAX));
+    let days = root.take(sink, "tombstone_days").and_then(|field| field.whole(sink, 0..=TOMBSTONE_DAYS_MAX));
     let table = read_table(sink, &mut root);
     let entities = entity::read_all(sink, &mut root, &table);
     let aggregates = derived::read_aggregates(sink, &mut root, &table, &entities);
@@ -62,7 +62,7 @@ pub(super) fn read_model(sink: &mut Sink, mut root: Fields<'_>, name: &str, hash
 
 fn read_version(sink: &mut Sink, root: &mut Fields<'_>) {
     let Some(field) = root.require(sink, "version", "begin the file with `version = 1`") else { return };
-    if let Some(version) = field.whole(sink, u32::MAX)
+    if let Some(version) = field.whole(sink, 0..=u32::MAX)
         && version != VERSION
     {
         let message = format!("version {version} of the model file is not known to this release");
@@ -182,7 +182,7 @@ fn read_indexes(sink: &mut Sink, fields: &mut Fields<'_>) -> Vec<Index> {
 fn index_attributes(sink: &mut Sink, list: &Field<'_>, least: usize) -> Vec<KeyAttribute> {
     let elements = list.elements(sink).unwrap_or_default();
     if list.is_array() && !(least..=INDEX_ATTRIBUTES_MAX).contains(&elements.len()) {
-        let message = format!("`{}` has {} attributes", list.path.join("."), elements.len());
+        let message = format!("`{}` has {} attributes", list.name(), elements.len());
         let remedy = format!("an index takes {least} to {INDEX_ATTRIBUTES_MAX} of them here");
         sink.fault(&rules::RANGE, list.span(), message, remedy);
     }
@@ -198,22 +198,11 @@ fn key_attribute(sink: &mut Sink, field: &Field<'_>) -> Option<KeyAttribute> {
     let name = fields.require(sink, "name", "name the attribute")?;
     let name = checked_attribute_name(sink, &name)?;
     let kind = match fields.take(sink, "type") {
-        Some(kind) => one_of(sink, &kind, &["S", "N", "B"]).and_then(|text| Kind::parse(&text)),
+        Some(kind) => kind.one_of(sink, &["S", "N", "B"]).and_then(|text| Kind::parse(&text)),
         None => Some(Kind::S),
     };
     fields.finish(sink);
     kind.map(|kind| KeyAttribute { name, kind })
-}
-
-/// A text that must be one of `allowed`.
-pub(super) fn one_of(sink: &mut Sink, field: &Field<'_>, allowed: &[&str]) -> Option<String> {
-    let text = field.text(sink)?;
-    if allowed.contains(&text.as_str()) {
-        return Some(text);
-    }
-    let message = format!("`{}` cannot be `{text}`", field.path.join("."));
-    sink.fault(&rules::UNKNOWN_VALUE, field.span(), message, suggest::remedy(&text, allowed.iter().copied()));
-    None
 }
 
 /// The name of an attribute in the table.
@@ -280,7 +269,7 @@ fn read_severities(sink: &mut Sink, root: &mut Fields<'_>) -> BTreeMap<String, S
             let message = format!("`{code}` is not the code of a rule about items");
             sink.fault(&rules::UNKNOWN_VALUE, field.key.clone(), message, "use a code such as `A303`");
         }
-        let level = match one_of(sink, &field, &["error", "warning", "info"]).as_deref() {
+        let level = match field.one_of(sink, &["error", "warning", "info"]).as_deref() {
             Some("error") => Severity::Error,
             Some("warning") => Severity::Warning,
             Some(_) => Severity::Info,
@@ -295,8 +284,8 @@ fn read_reports(sink: &mut Sink, root: &mut Fields<'_>) -> ReportDefaults {
     let Some(mut fields) = root.take(sink, "reports").and_then(|field| field.fields(sink)) else {
         return ReportDefaults::default();
     };
-    let title = fields.take(sink, "title").and_then(|field| field.text(sink));
-    let names = fields.take(sink, "names").map(|field| field.texts(sink)).unwrap_or_default();
+    let title = fields.take_text(sink, "title");
+    let names = fields.take_texts(sink, "names");
     fields.finish(sink);
     ReportDefaults { title, names }
 }

@@ -84,9 +84,9 @@ impl Stage {
         let views =
             [StreamView::NewAndOldImages, StreamView::NewAndOldImages, StreamView::NewImage, StreamView::KeysOnly];
         store.set_view(*random.pick(&views));
-        let clock = SimClock::driven(DateTime::from_timestamp(BEGIN, 0).unwrap_or_default(), random.next());
+        let clock = SimClock::driven(DateTime::from_timestamp(BEGIN, 0).unwrap_or_default(), random.draw());
         let manners = Manners::drawn(&mut random);
-        let stream = SimStream::new(&store, &clock, 1 + random.below(4), manners, random.next());
+        let stream = SimStream::new(&store, &clock, 1 + random.below(4), manners, random.draw());
         let rates = Rates::drawn(&mut random);
         let mut cast = Cast::drawn(&mut random);
         let false_trims = cast.workers > 0;

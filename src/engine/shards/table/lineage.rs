@@ -6,7 +6,8 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 
 use super::{DOUBTS_MAX, Phase, Shard, ShardTable, UNLISTED_MAX, gap, later};
-use crate::engine::checkpoint::{Checkpoint, ShardKey, backoff};
+use crate::engine::checkpoint::{Checkpoint, ShardKey};
+use crate::engine::patience::backoff;
 use crate::engine::ports::{StreamDescription, StreamError};
 use crate::engine::shards::{GapCause, Notice};
 

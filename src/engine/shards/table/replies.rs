@@ -3,7 +3,8 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{BACKOFF_FIRST, Phase, ShardTable, gap, later};
-use crate::engine::checkpoint::{Checkpoint, ShardKey, backoff};
+use crate::engine::checkpoint::{Checkpoint, ShardKey};
+use crate::engine::patience::backoff;
 use crate::engine::ports::{ShardIterator, StreamError};
 use crate::engine::shards::{GapCause, Notice, PageSeen, Ticket};
 
@@ -50,6 +51,7 @@ impl ShardTable {
         shard.empty_pages = shard.empty_pages.saturating_add(1);
         if shard.empty_pages >= idle_pages {
             shard.read_at = now;
+            shard.reached = Some(now);
         }
         shard.phase = Phase::Placed(next);
         shard.ready_at = later(now, pause.max(poll_min));
@@ -62,6 +64,7 @@ impl ShardTable {
         let page = page.clone();
         shard.last = page.last.or(shard.last.take());
         shard.read_at = page.written_at.map_or(shard.read_at, |at| at.max(shard.read_at));
+        shard.reached = page.written_at.max(shard.reached);
         shard.dirty = true;
         match page.next {
             Some(next) => {
@@ -151,6 +154,7 @@ impl ShardTable {
             // Whatever is under way belongs to the earlier owner; its answers come too late.
             shard.turn = turn;
             shard.ready_at = now;
+            shard.reached = None;
             if !shard.finished() {
                 shard.phase = Phase::Waiting;
                 shard.dirty = false;

@@ -15,10 +15,10 @@ mod templates;
 use std::ops::Range;
 
 use self::templates::key_variables;
-use super::reader::Sink;
-use super::rules::{self, FaultRule};
-use super::suggest;
+use super::rules;
 use crate::model::decimal::Decimal;
+use crate::model::reader::{Sink, suggest};
+use crate::model::rule::Rule;
 use crate::model::spec::{Attribute, Condition, Entity, Model};
 use crate::model::value::Kind;
 
@@ -41,7 +41,7 @@ struct Lint<'m, 's, 't> {
 }
 
 impl<'m> Lint<'m, '_, '_> {
-    fn fault(&mut self, rule: &FaultRule, span: Range<usize>, message: String, remedy: impl Into<String>) {
+    fn fault(&mut self, rule: &Rule, span: Range<usize>, message: String, remedy: impl Into<String>) {
         self.sink.fault(rule, span, message, remedy);
     }
 
@@ -106,7 +106,7 @@ impl<'m> Lint<'m, '_, '_> {
     }
 
     /// The conditions of a `when` or `match` under `path`: each can hold, by the entity's own declarations.
-    fn check_conditions(&mut self, path: &[&str], conditions: &[Condition], entity: &'m Entity, never: &FaultRule) {
+    fn check_conditions(&mut self, path: &[&str], conditions: &[Condition], entity: &'m Entity, never: &Rule) {
         for condition in conditions {
             let mut path = path.to_vec();
             path.push(&condition.attribute);
@@ -126,7 +126,7 @@ impl<'m> Lint<'m, '_, '_> {
         }
     }
 
-    fn check_value(&mut self, path: &[&str], value: &str, entity: &Entity, attribute: &Attribute, never: &FaultRule) {
+    fn check_value(&mut self, path: &[&str], value: &str, entity: &Entity, attribute: &Attribute, never: &Rule) {
         let Some(why) = impossible(value, attribute) else { return };
         if self.knows_type(entity, attribute) {
             let span = self.sink.within(path, value);

@@ -37,7 +37,7 @@ pub(super) fn check(lint: &mut Lint) {
 }
 
 fn check_source_partition(lint: &mut Lint, place: &Place<'_>) {
-    if lint.sink.is_allowed_in_source_partition(&[place.kind, place.name]) {
+    if lint.sink.is_on(&[place.kind, place.name, "allow_in_source_partition"]) {
         return;
     }
     let model = lint.model;

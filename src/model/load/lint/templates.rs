@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Lint, rules};
 use crate::model::decimal::Decimal;
+use crate::model::reader::suggest;
 use crate::model::spec::{Attribute, Entity};
 use crate::model::template::{Pad, Segment, Template, Variable};
 use crate::model::value::Kind;
@@ -62,7 +63,7 @@ fn check_variable(lint: &mut Lint, path: &[&str], variable: &Variable, entity: &
     if usage != Use::Source && lint.knows_variables(entity) && !known.contains(variable.name.as_str()) {
         let all: Vec<&str> = known.into_iter().chain(entity.attributes.iter().map(|a| a.name.as_str())).collect();
         let message = format!("`{}` is neither an attribute nor a key variable of `{}`", variable.name, entity.name);
-        let remedy = super::suggest::remedy(&variable.name, all.iter().copied());
+        let remedy = suggest::remedy(&variable.name, all.iter().copied());
         let span = place(lint, path, variable);
         lint.fault(&rules::UNKNOWN_VARIABLE, span, message, remedy);
     }

@@ -1,27 +1,42 @@
-//! A small reader over the spanned TOML tree that notes faults and goes on.
+//! The reader of all files that people write by hand: model files and report definitions.
 //!
-//! Serde would stop at the first wrong value and could not say what the lints need: where a part stands. So the tree
-//! is walked by hand: [`Fields`] reads a table key by key and refuses what nobody asked for; [`Sink`] gathers faults
-//! and remembers the place of each part by its path, for example `["aggregate", "by_status", "key", "PK"]`.
+//! It walks the spanned TOML tree, notes faults and goes on. Serde would stop at the first wrong value and could not say
+//! what the lints need: where a part stands. So the tree is walked by hand: [`Fields`] reads a table key by key and refuses
+//! what nobody asked for; [`Sink`] gathers faults and remembers the place of each part by its path, for example
+//! `["aggregate", "by_status", "key", "PK"]`. A [`Grammar`] gives the faults the codes of their kind of file.
+
+mod rules;
+pub mod suggest;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-use super::rules::{self, FaultRule};
-use super::suggest;
-use crate::model::decimal::Decimal;
-use crate::model::key::PARTITION_KEY_SIZE_MAX;
-use crate::model::position::{Fault, Position};
-use crate::model::template::Template;
+pub use self::rules::Grammar;
+pub(crate) use self::rules::fault_rules;
+use super::decimal::Decimal;
+use super::position::{Fault, Position};
+use super::rule::Rule;
 
 /// The keys that lead to a part of the file.
-pub(super) type Path = Vec<String>;
+pub type Path = Vec<String>;
+
+/// The path of an element: its number from 1, set off so that messages read `section 2.chart`.
+fn element(path: &[String], index: usize) -> Path {
+    let mut path = path.to_vec();
+    path.push(format!(" {}", index + 1));
+    path
+}
+
+/// The path as messages spell it.
+pub fn shown(path: &[String]) -> String {
+    path.join(".").replace(". ", " ")
+}
 
 /// A path from its parts.
-pub(super) fn path(parts: &[&str]) -> Path {
+pub fn path(parts: &[&str]) -> Path {
     parts.iter().map(|part| (*part).to_owned()).collect()
 }
 
@@ -32,20 +47,39 @@ struct Place {
 }
 
 /// Gathers faults, places and the parts that could not be read.
-pub(super) struct Sink<'s> {
+pub struct Sink<'s> {
     source: &'s str,
+    grammar: &'static Grammar,
     faults: Vec<Fault>,
     places: BTreeMap<Path, Place>,
     broken: BTreeSet<Path>,
-    allowed: BTreeSet<Path>,
+    /// The parts that are `true`.
+    switched_on: BTreeSet<Path>,
 }
 
 impl<'s> Sink<'s> {
-    pub fn new(source: &'s str) -> Sink<'s> {
-        Sink { source, faults: Vec::new(), places: BTreeMap::new(), broken: BTreeSet::new(), allowed: BTreeSet::new() }
+    pub fn new(source: &'s str, grammar: &'static Grammar) -> Sink<'s> {
+        Sink {
+            source,
+            grammar,
+            faults: Vec::new(),
+            places: BTreeMap::new(),
+            broken: BTreeSet::new(),
+            switched_on: BTreeSet::new(),
+        }
     }
 
-    pub fn fault(&mut self, rule: &FaultRule, span: Range<usize>, message: String, remedy: impl Into<String>) {
+    /// The tree of the file; `None`, with all faults of its syntax, if it is not TOML.
+    pub fn parse(&mut self) -> Option<Spanned<DeTable<'s>>> {
+        let (root, syntax) = DeTable::parse_recoverable(self.source);
+        for error in &syntax {
+            let span = error.span().unwrap_or(0..0);
+            self.fault(&self.grammar.syntax, span, error.message().to_owned(), "mend the TOML here");
+        }
+        syntax.is_empty().then_some(root)
+    }
+
+    pub fn fault(&mut self, rule: &Rule, span: Range<usize>, message: String, remedy: impl Into<String>) {
         self.faults.push(Fault {
             code: rule.code,
             severity: rule.severity,
@@ -73,13 +107,9 @@ impl<'s> Sink<'s> {
         self.broken.contains(&self::path(path))
     }
 
-    /// Notes the owner's leave for a derived item in a partition of the application.
-    pub fn allow_in_source_partition(&mut self, path: &[String]) {
-        self.allowed.insert(path.to_vec());
-    }
-
-    pub fn is_allowed_in_source_partition(&self, path: &[&str]) -> bool {
-        self.allowed.contains(&self::path(path))
+    /// True if the part has been read as `true`.
+    pub fn is_on(&self, path: &[&str]) -> bool {
+        self.switched_on.contains(&self::path(path))
     }
 
     /// True if the file has the part, readable or not.
@@ -120,7 +150,7 @@ impl<'s> Sink<'s> {
 }
 
 /// A table of the file, read key by key.
-pub(super) struct Fields<'t> {
+pub struct Fields<'t> {
     pub path: Path,
     entries: BTreeMap<&'t str, (&'t Spanned<DeString<'t>>, &'t Spanned<DeValue<'t>>)>,
     asked: Vec<&'static str>,
@@ -128,7 +158,7 @@ pub(super) struct Fields<'t> {
 
 /// A value of the file.
 #[derive(Clone)]
-pub(super) struct Field<'t> {
+pub struct Field<'t> {
     pub path: Path,
     pub key: Range<usize>,
     value: &'t Spanned<DeValue<'t>>,
@@ -159,6 +189,16 @@ impl<'t> Fields<'t> {
         Some(Field { path, key: key.span(), value })
     }
 
+    /// The text under a key that the format knows.
+    pub fn take_text(&mut self, sink: &mut Sink, name: &'static str) -> Option<String> {
+        self.take(sink, name).and_then(|field| field.text(sink))
+    }
+
+    /// The texts, one or a list of them, under a key that the format knows; empty where there is none.
+    pub fn take_texts(&mut self, sink: &mut Sink, name: &'static str) -> Vec<String> {
+        self.take(sink, name).map(|field| field.texts(sink)).unwrap_or_default()
+    }
+
     /// As [`Fields::take`], with a fault if the key is not there.
     pub fn require(&mut self, sink: &mut Sink, name: &'static str, remedy: &str) -> Option<Field<'t>> {
         let field = self.take(sink, name);
@@ -171,8 +211,8 @@ impl<'t> Fields<'t> {
     pub fn missing(&self, sink: &mut Sink, name: &str, remedy: &str) {
         let parts: Vec<&str> = self.path.iter().map(String::as_str).collect();
         let place = sink.key_span(&parts);
-        let whole = if parts.is_empty() { "the file".to_owned() } else { format!("`{}`", parts.join(".")) };
-        sink.fault(&rules::MISSING_KEY, place, format!("{whole} has no `{name}`"), remedy);
+        let whole = if parts.is_empty() { "the file".to_owned() } else { format!("`{}`", shown(&self.path)) };
+        sink.fault(&sink.grammar.missing_key, place, format!("{whole} has no `{name}`"), remedy);
     }
 
     /// All keys that are left, in the order of the file.
@@ -194,11 +234,12 @@ impl<'t> Fields<'t> {
 
     /// As [`Fields::finish`], suggesting one of `known`.
     pub fn finish_among(self, sink: &mut Sink, known: &[&str]) {
-        let whole = if self.path.is_empty() { "a model file".to_owned() } else { format!("`{}`", self.path.join(".")) };
+        let whole =
+            if self.path.is_empty() { sink.grammar.file.to_owned() } else { format!("`{}`", shown(&self.path)) };
         for (name, (key, _)) in &self.entries {
             let message = format!("{whole} knows no key `{name}`");
             let remedy = suggest::remedy(name, known.iter().copied());
-            sink.fault(&rules::UNKNOWN_KEY, key.span(), message, remedy);
+            sink.fault(&sink.grammar.unknown_key, key.span(), message, remedy);
         }
     }
 }
@@ -216,14 +257,15 @@ impl<'t> Field<'t> {
         self.value.get_ref().is_array()
     }
 
-    fn name(&self) -> String {
-        self.path.join(".")
+    /// The part as messages call it.
+    pub fn name(&self) -> String {
+        shown(&self.path)
     }
 
     fn wrong_type(&self, sink: &mut Sink, wanted: &str) {
         let found = self.value.get_ref().type_str();
         let message = format!("`{}` is of TOML type {found}, not {wanted}", self.name());
-        sink.fault(&rules::WRONG_TYPE, self.span(), message, format!("write {wanted}"));
+        sink.fault(&sink.grammar.wrong_type, self.span(), message, format!("write {wanted}"));
     }
 
     pub fn text(&self, sink: &mut Sink) -> Option<String> {
@@ -234,24 +276,44 @@ impl<'t> Field<'t> {
         text.map(str::to_owned)
     }
 
+    /// A text that must be one of `allowed`.
+    pub fn one_of(&self, sink: &mut Sink, allowed: &[&str]) -> Option<String> {
+        let text = self.text(sink)?;
+        if allowed.contains(&text.as_str()) {
+            return Some(text);
+        }
+        let message = format!("`{}` cannot be `{text}`", self.name());
+        let remedy = suggest::remedy(&text, allowed.iter().copied());
+        sink.fault(&sink.grammar.unknown_value, self.span(), message, remedy);
+        None
+    }
+
     pub fn boolean(&self, sink: &mut Sink) -> Option<bool> {
         let flag = self.value.get_ref().as_bool();
-        if flag.is_none() {
-            self.wrong_type(sink, "`true` or `false`");
+        match flag {
+            None => self.wrong_type(sink, "`true` or `false`"),
+            Some(true) => drop(sink.switched_on.insert(self.path.clone())),
+            Some(false) => {}
         }
         flag
     }
 
-    /// A whole number from 0 to `max`.
-    pub fn whole(&self, sink: &mut Sink, max: u32) -> Option<u32> {
+    /// A whole number from `range`.
+    pub fn whole(&self, sink: &mut Sink, range: RangeInclusive<u32>) -> Option<u32> {
         let DeValue::Integer(integer) = self.value.get_ref() else {
             self.wrong_type(sink, "a whole number");
             return None;
         };
-        let number = u32::from_str_radix(integer.as_str(), integer.radix()).ok().filter(|number| *number <= max);
+        let number =
+            u32::from_str_radix(integer.as_str(), integer.radix()).ok().filter(|number| range.contains(number));
         if number.is_none() {
             let message = format!("`{}` is `{integer}`", self.name());
-            sink.fault(&rules::RANGE, self.span(), message, format!("use a whole number from 0 to {max}"));
+            sink.fault(
+                &sink.grammar.range,
+                self.span(),
+                message,
+                format!("use a whole number from {} to {}", range.start(), range.end()),
+            );
         }
         number
     }
@@ -266,7 +328,7 @@ impl<'t> Field<'t> {
             Ok(number) => Some(number),
             Err(error) => {
                 let message = format!("`{}` cannot be a number of DynamoDB: {error}", self.name());
-                sink.fault(&rules::RANGE, self.span(), message, "use at most 38 digits");
+                sink.fault(&sink.grammar.range, self.span(), message, "use at most 38 digits");
                 None
             }
         }
@@ -305,31 +367,35 @@ impl<'t> Field<'t> {
         };
         let mut elements = Vec::new();
         for (i, value) in array.iter().enumerate() {
-            let mut path = self.path.clone();
-            path.push(i.to_string());
+            let path = element(&self.path, i);
             sink.note(path.clone(), value.span(), value.span());
             elements.push(Field { path, key: value.span(), value });
         }
         Some(elements)
     }
 
-    /// A list of texts, each of them once.
+    /// The elements of an array, or what is no array as the only one.
+    pub fn one_or_more(&self, sink: &mut Sink) -> Vec<Field<'t>> {
+        if self.is_array() { self.elements(sink).unwrap_or_default() } else { vec![self.clone()] }
+    }
+
+    /// A list of texts, or one alone, each of them once.
     pub fn texts(&self, sink: &mut Sink) -> Vec<String> {
         self.distinct(sink, Field::text)
     }
 
-    /// A list of plain values, or one alone.
+    /// A list of plain values, or one alone, each of them once.
     pub fn scalars(&self, sink: &mut Sink) -> Vec<String> {
-        if self.is_array() { self.distinct(sink, Field::scalar) } else { self.scalar(sink).into_iter().collect() }
+        self.distinct(sink, Field::scalar)
     }
 
     fn distinct(&self, sink: &mut Sink, read: impl Fn(&Field<'t>, &mut Sink) -> Option<String>) -> Vec<String> {
         let mut values: Vec<String> = Vec::new();
-        for element in self.elements(sink).unwrap_or_default() {
+        for element in self.one_or_more(sink) {
             let Some(value) = read(&element, sink) else { continue };
             if values.contains(&value) {
                 let message = format!("`{value}` stands twice in `{}`", self.name());
-                sink.fault(&rules::DUPLICATE, element.span(), message, "keep one");
+                sink.fault(&sink.grammar.duplicate, element.span(), message, "keep one");
             } else {
                 values.push(value);
             }
@@ -345,28 +411,8 @@ impl<'t> Field<'t> {
         table.map(|table| Fields::of(self.path.clone(), table))
     }
 
-    /// A key template.
-    pub fn template(&self, sink: &mut Sink) -> Option<Template> {
-        let text = self.text(sink)?;
-        if text.len() > PARTITION_KEY_SIZE_MAX {
-            let message = format!("`{}` is a template of {} bytes", self.name(), text.len());
-            let remedy = format!("DynamoDB's longest key has {PARTITION_KEY_SIZE_MAX} bytes");
-            sink.fault(&rules::TEMPLATE, self.span(), message, remedy);
-            return None;
-        }
-        match Template::parse(&text) {
-            Ok(template) => Some(template),
-            Err(error) => {
-                let span = self.place_in_text(sink, &text, error.offset);
-                let message = format!("`{}` is no key template: {error}", self.name());
-                sink.fault(&rules::TEMPLATE, span, message, "write variables as `{name}`, for example `WO#{wo}`");
-                None
-            }
-        }
-    }
-
     /// Byte `offset` of the text, as a place in the file; the whole value where escapes move the bytes.
-    fn place_in_text(&self, sink: &Sink, text: &str, offset: usize) -> Range<usize> {
+    pub fn place_in_text(&self, sink: &Sink, text: &str, offset: usize) -> Range<usize> {
         let span = self.span();
         let inner = span.start + 1..span.end.saturating_sub(1);
         let plain = sink.source.get(inner.clone()) == Some(text);

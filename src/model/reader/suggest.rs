@@ -1,7 +1,7 @@
 //! "Did you mean": the declared name nearest to a misspelt one.
 
 /// The candidate with the fewest edits, if it is near enough to be a misspelling.
-pub(super) fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
+pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     let word: String = word.chars().take(64).collect();
     candidates
         .into_iter()
@@ -12,7 +12,7 @@ pub(super) fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c s
 }
 
 /// "did you mean `x`?" or, where nothing is near, the list of what there is.
-pub(super) fn remedy<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str> + Clone) -> String {
+pub fn remedy<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str> + Clone) -> String {
     if let Some(candidate) = nearest(word, candidates.clone()) {
         return format!("did you mean `{candidate}`?");
     }

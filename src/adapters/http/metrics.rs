@@ -1,0 +1,330 @@
+//! The metrics of [`METRICS`], kept by the `prometheus` crate and written in its text format.
+//!
+//! One table of metrics serves for all: what is not in the list cannot be counted, and what is in it is registered. A metric
+//! appears with its first value; counters without labels have theirs, 0, from the beginning.
+
+use std::collections::BTreeMap;
+
+use prometheus::core::Collector;
+use prometheus::{CounterVec, Encoder as _, GaugeVec, HistogramOpts, HistogramVec, Opts, Registry, TextEncoder};
+
+use crate::engine::batch::{ApplyError, BatchReport};
+use crate::engine::shards::Notice;
+use crate::engine::telemetry::census::Census;
+use crate::engine::telemetry::{self, BATCH_BUCKETS, Kind, METRICS, Metric};
+use crate::engine::worker::Progress;
+
+/// The media type of [`Metrics::text`].
+pub const MEDIA_TYPE: &str = prometheus::TEXT_FORMAT;
+
+/// What this process has asked so far, and what it was charged.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Consumption {
+    pub read_units: f64,
+    pub write_units: f64,
+    /// Requests by operation.
+    pub requests: Vec<(&'static str, u64)>,
+}
+
+/// All metrics of one worker.
+pub struct Metrics {
+    registry: Registry,
+    counters: BTreeMap<&'static str, CounterVec>,
+    gauges: BTreeMap<&'static str, GaugeVec>,
+    histograms: BTreeMap<&'static str, HistogramVec>,
+}
+
+impl Metrics {
+    /// # Errors
+    /// Two metrics of the list are in each other's way.
+    pub fn new() -> Result<Metrics, prometheus::Error> {
+        let mut metrics = Metrics {
+            registry: Registry::new(),
+            counters: BTreeMap::new(),
+            gauges: BTreeMap::new(),
+            histograms: BTreeMap::new(),
+        };
+        for metric in METRICS {
+            metrics.register(metric)?;
+        }
+        Ok(metrics)
+    }
+
+    fn register(&mut self, metric: &'static Metric) -> Result<(), prometheus::Error> {
+        let options = Opts::new(metric.name, metric.help);
+        let collector: Box<dyn Collector> = match metric.kind {
+            Kind::Counter => {
+                let counter = CounterVec::new(options, metric.labels)?;
+                if metric.labels.is_empty() {
+                    counter.get_metric_with_label_values::<&str>(&[])?;
+                }
+                self.counters.insert(metric.name, counter.clone());
+                Box::new(counter)
+            }
+            Kind::Gauge => {
+                let gauge = GaugeVec::new(options, metric.labels)?;
+                self.gauges.insert(metric.name, gauge.clone());
+                Box::new(gauge)
+            }
+            Kind::Histogram => {
+                let options = HistogramOpts::from(options).buckets(BATCH_BUCKETS.to_vec());
+                let histogram = HistogramVec::new(options, metric.labels)?;
+                histogram.get_metric_with_label_values::<&str>(&[])?;
+                self.histograms.insert(metric.name, histogram.clone());
+                Box::new(histogram)
+            }
+        };
+        self.registry.register(collector)
+    }
+
+    // A metric that is not in the list, or labels that are not the metric's, would be a fault of this file: its tests count
+    // everything once and compare with the list.
+
+    fn add(&self, metric: &Metric, labels: &[&str], count: usize) {
+        let counter = self.counters.get(metric.name).map(|counter| counter.get_metric_with_label_values(labels));
+        if let Some(Ok(counter)) = counter {
+            counter.inc_by(count as f64);
+        }
+    }
+
+    /// Brings a counter up to a total that is counted elsewhere.
+    fn raise(&self, metric: &Metric, labels: &[&str], total: f64) {
+        let counter = self.counters.get(metric.name).map(|counter| counter.get_metric_with_label_values(labels));
+        if let Some(Ok(counter)) = counter {
+            counter.inc_by((total - counter.get()).max(0.0));
+        }
+    }
+
+    fn set(&self, metric: &Metric, labels: &[&str], value: f64) {
+        if let Some(Ok(gauge)) = self.gauges.get(metric.name).map(|gauge| gauge.get_metric_with_label_values(labels)) {
+            gauge.set(value);
+        }
+    }
+
+    /// Counts what happened.
+    pub fn on(&self, progress: &Progress<'_, BatchReport>) {
+        match progress {
+            Progress::Turn { owned, .. } => self.set(&telemetry::SHARDS_OWNED, &[], *owned as f64),
+            Progress::Listed { shards } | Progress::Started { shards, .. } => {
+                self.set(&telemetry::SHARDS_LISTED, &[], *shards as f64);
+            }
+            Progress::Read { records } => {
+                self.add(&telemetry::PAGES, &[if *records == 0 { "empty" } else { "records" }], 1);
+            }
+            Progress::Notice(notice) => self.notice(notice),
+            Progress::Batch { records, report, .. } => {
+                self.add(&telemetry::BATCHES, &["applied"], 1);
+                let size = self.histograms.get(telemetry::BATCH_RECORDS.name);
+                if let Some(Ok(size)) = size.map(|size| size.get_metric_with_label_values::<&str>(&[])) {
+                    size.observe(*records as f64);
+                }
+                self.outcomes(report);
+                self.work(report);
+            }
+            Progress::BatchFailed { error, .. } => {
+                self.add(&telemetry::BATCHES, &["failed"], 1);
+                // Its records come again and are counted then; what was done for them is done.
+                if let Some(failure) = error.downcast_ref::<ApplyError>() {
+                    self.work(&failure.report);
+                }
+            }
+            Progress::GapClosed => self.set(&telemetry::GAP_OPEN, &[], 0.0),
+            Progress::RepairFailed(_) => self.add(&telemetry::REPAIR_FAILURES, &[], 1),
+            Progress::CheckpointFailed(_) => self.add(&telemetry::CHECKPOINT_FAILURES, &[], 1),
+            Progress::RepairPostponed | Progress::Stopping => {}
+        }
+        if let Progress::Started { .. } = progress {
+            self.set(&telemetry::GAP_OPEN, &[], 0.0);
+        }
+    }
+
+    fn notice(&self, notice: &Notice) {
+        match notice {
+            Notice::Finished(_) => self.add(&telemetry::SHARDS_FINISHED, &[], 1),
+            Notice::Trouble { .. } => self.add(&telemetry::TROUBLE, &[], 1),
+            Notice::Gap(gap) => {
+                self.add(&telemetry::GAPS, &[gap.cause.name()], 1);
+                self.set(&telemetry::GAP_OPEN, &[], 1.0);
+            }
+            Notice::Opened(..) => {}
+        }
+    }
+
+    fn outcomes(&self, report: &BatchReport) {
+        let outcomes = [
+            ("applied", report.applied),
+            ("already_applied", report.already_applied),
+            ("reconciled", report.reconciled),
+            ("superseded", report.superseded),
+            ("skipped", report.skipped),
+            ("ours", report.ours),
+            ("quarantined", report.quarantined),
+            ("malformed", report.malformed),
+        ];
+        for (outcome, count) in outcomes {
+            self.add(&telemetry::RECORDS, &[outcome], count);
+        }
+    }
+
+    fn work(&self, report: &BatchReport) {
+        self.add(&telemetry::TRANSACTIONS, &[], report.transactions);
+        self.add(&telemetry::ACTIONS, &[], report.actions);
+        self.add(&telemetry::CONFLICTS, &[], report.conflicts);
+        self.add(&telemetry::RETRIES, &[], report.retries);
+        for (code, count) in &report.findings {
+            self.add(&telemetry::FINDINGS_WRITTEN, &[code], *count);
+        }
+    }
+
+    pub fn lag(&self, seconds: f64) {
+        self.set(&telemetry::LAG, &[], seconds);
+    }
+
+    pub fn consumption(&self, consumption: &Consumption) {
+        self.raise(&telemetry::UNITS, &["read"], consumption.read_units);
+        self.raise(&telemetry::UNITS, &["write"], consumption.write_units);
+        for (operation, count) in &consumption.requests {
+            self.raise(&telemetry::REQUESTS, &[operation], *count as f64);
+        }
+    }
+
+    pub fn census(&self, census: &Census) {
+        // Codes of entities that the model no longer has would stand for ever.
+        if let Some(findings) = self.gauges.get(telemetry::FINDINGS.name) {
+            findings.reset();
+        }
+        for (code, count) in &census.findings {
+            self.set(&telemetry::FINDINGS, &[code], *count as f64);
+        }
+        self.set(&telemetry::QUARANTINE, &[], census.quarantine as f64);
+        self.set(&telemetry::OUTBOX, &[], census.outbox as f64);
+    }
+
+    pub fn census_failed(&self) {
+        self.add(&telemetry::CENSUS_FAILURES, &[], 1);
+    }
+
+    /// Everything that has a value, in Prometheus' text format.
+    ///
+    /// # Errors
+    /// A family has no name or no value, which registration and gathering rule out.
+    pub fn text(&self) -> Result<String, prometheus::Error> {
+        let mut text = Vec::new();
+        TextEncoder::new().encode(&self.registry.gather(), &mut text)?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::engine::checkpoint::ShardKey;
+    use crate::engine::commit::CommitError;
+    use crate::engine::ports::{ShardStart, StreamError};
+    use crate::engine::shards::{Gap, GapCause};
+
+    fn shard() -> ShardKey {
+        ShardKey { arn: "arn".into(), shard: "shardId-1".into() }
+    }
+
+    fn report() -> BatchReport {
+        BatchReport {
+            records: 9,
+            ours: 1,
+            skipped: 2,
+            applied: 6,
+            transactions: 1,
+            actions: 14,
+            retries: 1,
+            conflicts: 3,
+            findings: BTreeMap::from([("G201".to_owned(), 2)]),
+            ..BatchReport::default()
+        }
+    }
+
+    /// Everything once.
+    fn filled() -> Metrics {
+        let metrics = Metrics::new().unwrap();
+        let at = "2026-03-01T10:00:00Z".parse().unwrap();
+        let notices = [
+            Notice::Opened(shard(), ShardStart::TrimHorizon),
+            Notice::Finished(shard()),
+            Notice::Gap(Gap { cause: GapCause::Trimmed, shard: None, since: at }),
+            Notice::Trouble { shard: None, error: StreamError::NoShard, failures: 1 },
+        ];
+        let (shard, report) = (shard(), report());
+        let source = CommitError::Contended { attempts: 10 };
+        let error = ApplyError { position: 0, sequence: None, report: Box::new(report.clone()), source };
+        let failed = Progress::BatchFailed { shard: &shard, attempt: 1, error: &error };
+        let started = Progress::Started { arn: "arn", shards: 2, resumed: 0 };
+        let batch = Progress::Batch { shard: &shard, records: 9, report: &report };
+        let turn = Progress::Turn { owned: 1, reached: None };
+        for progress in [started, turn, Progress::Read { records: 0 }, Progress::Read { records: 9 }, batch, failed] {
+            metrics.on(&progress);
+        }
+        notices.iter().for_each(|notice| metrics.on(&Progress::Notice(notice)));
+        metrics.on(&Progress::RepairFailed("x"));
+        metrics.on(&Progress::CheckpointFailed("x"));
+        metrics.lag(0.25);
+        metrics.consumption(&Consumption { read_units: 1.5, write_units: 28.0, requests: vec![("get", 3)] });
+        metrics.consumption(&Consumption { read_units: 2.5, write_units: 28.0, requests: vec![("get", 4)] });
+        let findings = BTreeMap::from([("G201".to_owned(), 5), ("K101".to_owned(), 0)]);
+        metrics.census(&Census { findings, quarantine: 2, outbox: 4 });
+        metrics.census_failed();
+        metrics
+    }
+
+    #[test]
+    fn what_is_served_is_what_is_listed() {
+        let text = filled().text().unwrap();
+        let said = |mark: &str| -> BTreeSet<String> {
+            text.lines().filter_map(|line| line.strip_prefix(mark)).map(str::to_owned).collect()
+        };
+        let kinds = METRICS.iter().map(|metric| format!("{} {}", metric.name, metric.kind.name())).collect();
+        assert_eq!(said("# TYPE "), kinds);
+        let helps = METRICS.iter().map(|metric| format!("{} {}", metric.name, metric.help)).collect();
+        assert_eq!(said("# HELP "), helps);
+    }
+
+    #[test]
+    fn values_are_those_that_were_told() {
+        let text = filled().text().unwrap();
+        let lines: BTreeSet<&str> = text.lines().collect();
+        for line in [
+            "tablekeeper_lag_seconds 0.25",
+            "tablekeeper_records_total{outcome=\"applied\"} 6",
+            "tablekeeper_records_total{outcome=\"malformed\"} 0",
+            "tablekeeper_batches_total{result=\"failed\"} 1",
+            "tablekeeper_batch_records_bucket{le=\"3\"} 0",
+            "tablekeeper_batch_records_bucket{le=\"10\"} 1",
+            "tablekeeper_batch_records_sum 9",
+            // Once for the batch that failed, once for the one that did not.
+            "tablekeeper_transactions_total 2",
+            "tablekeeper_findings_written_total{code=\"G201\"} 4",
+            "tablekeeper_consumed_units_total{kind=\"read\"} 2.5",
+            "tablekeeper_requests_total{operation=\"get\"} 4",
+            "tablekeeper_gaps_total{cause=\"trimmed\"} 1",
+            "tablekeeper_gap_open 1",
+            "tablekeeper_findings{code=\"G201\"} 5",
+            "tablekeeper_findings{code=\"K101\"} 0",
+            "tablekeeper_quarantine_rows 2",
+            "tablekeeper_outbox_messages 4",
+            "tablekeeper_shards_owned 1",
+            "tablekeeper_shards_listed 2",
+            "tablekeeper_pages_read_total{content=\"empty\"} 1",
+        ] {
+            assert!(lines.contains(line), "{line} is not in\n{text}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_value_is_left_out() {
+        let text = Metrics::new().unwrap().text().unwrap();
+        assert!(text.contains("tablekeeper_transactions_total 0\n"), "{text}");
+        for name in ["tablekeeper_lag_seconds", "tablekeeper_findings", "tablekeeper_quarantine_rows"] {
+            assert!(!text.contains(&format!("# TYPE {name} ")), "{name}");
+        }
+    }
+}
