@@ -54,6 +54,8 @@ pub enum Command {
     Verify(TableArgs),
     /// Bring derived items in line with the table: first start, after a gap, after a change of the model
     Reconcile(TableArgs),
+    /// Play stories from seeds on a simulated database: crashes, lost answers, splits, lost records; the books must balance
+    Simulate(SimulateArgs),
     /// Explain a rule by its code: what, why it matters, an example, what to do instead
     Explain(ExplainArgs),
     /// Print a completion script for a shell
@@ -216,6 +218,43 @@ pub struct SweepArgs {
     /// Append notifications to this file as JSON lines, too
     #[arg(long, value_name = "FILE")]
     pub notify_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example: tablekeeper simulate --seeds 0..500")]
+pub struct SimulateArgs {
+    /// Which stories; the end is not played
+    #[arg(long, value_name = "FROM..TO", default_value = "0..100")]
+    pub seeds: Seeds,
+    /// Steps of a story before everything is read to its end
+    #[arg(long, default_value_t = 300, value_name = "N", value_parser = at_least_one)]
+    pub steps: usize,
+    /// Lines of the schedule that a failure shows
+    #[arg(long, default_value_t = 100, value_name = "N")]
+    pub lines: usize,
+}
+
+/// `FROM..TO`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seeds(pub std::ops::Range<u64>);
+
+impl std::str::FromStr for Seeds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Seeds, String> {
+        let seeds = text.split_once("..").and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
+        seeds
+            .filter(|seeds: &std::ops::Range<u64>| !seeds.is_empty())
+            .map(Seeds)
+            .ok_or_else(|| format!("`{text}` is no range of seeds; give two numbers, the lower one first: 0..500"))
+    }
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    text.parse()
+        .ok()
+        .filter(|steps| *steps > 0)
+        .ok_or_else(|| format!("`{text}` is no number of steps; give 1 or more"))
 }
 
 #[derive(Debug, Args)]

@@ -139,6 +139,16 @@ pub fn spinner(what: &'static str) -> ProgressBar {
     }
 }
 
+/// The same for work whose size is known.
+pub fn bar(length: u64, what: &'static str) -> ProgressBar {
+    let template = format!("{{wide_bar}} {{human_pos}} of {{human_len}} {what} ({{per_sec}}, {{eta}} to go)");
+    let bar = ProgressBar::new(length);
+    match ProgressStyle::with_template(&template) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

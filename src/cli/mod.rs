@@ -12,6 +12,7 @@ mod findings;
 mod output;
 mod proof;
 mod report;
+mod simulate;
 mod sweep;
 mod worker;
 
@@ -48,6 +49,7 @@ fn dispatch(cli: Cli) -> Outcome {
         Command::Check(args) => check::run(&args, format),
         Command::Derive(args) => derive::run(&args, format),
         Command::Explain(args) => explain::run(&args, format),
+        Command::Simulate(args) => simulate::run(&args, format),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "tablekeeper", &mut script);

@@ -123,7 +123,7 @@ impl<S: Store, C: Clock> Engine<S, C> {
         for (key, row) in keys.iter().zip(rows) {
             let row = row.as_ref().map(LedgerRow::from_item).transpose()?;
             if let Some(work) = works.get_mut(key)
-                && work.meet(&self.model, row)
+                && work.meet(row)
             {
                 unseen.push(key.clone());
             }

@@ -120,7 +120,7 @@ impl Work {
     }
 
     /// Takes in the ledger row as it is now and decides: true if the item itself must be read next.
-    pub fn meet(&mut self, model: &Model, row: Option<LedgerRow>) -> bool {
+    pub fn meet(&mut self, row: Option<LedgerRow>) -> bool {
         let sequence = match &self.wish {
             Wish::Record { sequence, .. } | Wish::Poison { sequence, .. } => Some(sequence),
             Wish::Read { sequence } => sequence.as_ref(),
@@ -128,8 +128,6 @@ impl Work {
         };
         let known = row.as_ref().and_then(|row| row.sequence.as_ref());
         let is_past = sequence.is_some_and(|sequence| known.is_some_and(|known| known >= sequence));
-        // Given up under this very model: a second delivery would only be refused again.
-        let is_given_up = row.as_ref().is_some_and(|row| row.quarantined.is_some() && row.model == model.hash);
         let says = |derived: &Option<Derived>| match (&row, derived) {
             (None, derived) => derived.is_none(),
             (Some(row), None) => row.deleted && row.applied.is_empty(),
@@ -140,11 +138,11 @@ impl Work {
         self.sequence = if is_past { None } else { sequence.cloned() };
         let (done, read) = match &self.wish {
             Wish::Record { derived, .. } if is_past => {
-                let agrees = is_given_up || says(derived);
+                // An item that was given up is tried again: a number that is past says nothing about which state was refused.
+                let agrees = says(derived);
                 (agrees, !agrees)
             }
             Wish::Poison { .. } if is_past => (true, false),
-            Wish::Read { .. } if is_past && is_given_up => (true, false),
             Wish::Record { derived, steps, .. } => {
                 self.derived = derived.clone();
                 // The first record that is new to the ledger must begin where the ledger ends. If it does not, something

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use tablekeeper::adapters::dynamodb::{Connection, Created, DynamoStore};
 use tablekeeper::adapters::embedded::Embedded;
+use tablekeeper::adapters::sim::{SimStore, block_on};
 use tablekeeper::engine::ports::{CancelReason, Page, SortRange, Store, StoreError, TransactError};
 use tablekeeper::model::decimal::Decimal;
 use tablekeeper::model::key::{KeyNames, TableKey};
@@ -50,6 +51,12 @@ pub async fn open(endpoint: &str, table: &Table) -> (Connection, DynamoStore) {
     assert_eq!(connection.ensure_state_table(&table.state_table).await.unwrap(), Created::Now);
     let store = DynamoStore::new(&connection, table);
     (connection, store)
+}
+
+#[test]
+fn the_simulated_database_keeps_the_contract() {
+    let table = table("contract");
+    block_on(contract(&SimStore::new(&table), &table.key_names()));
 }
 
 #[tokio::test]

@@ -39,6 +39,15 @@ pub enum StreamView {
     KeysOnly,
 }
 
+/// One thing that changed the tables.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Happening {
+    /// The application put an item, or removed it; `record` is the position of its record in the stream.
+    Application { key: TableKey, item: Option<Item>, record: usize },
+    /// A transaction was committed.
+    Commit(Vec<Write>),
+}
+
 /// What has been asked of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
@@ -68,6 +77,8 @@ struct World {
     transact_faults: VecDeque<Fault>,
     read_faults: VecDeque<StoreError>,
     counters: Counters,
+    /// `None`: nobody asked for it.
+    history: Option<Vec<Happening>>,
 }
 
 impl SimStore {
@@ -83,8 +94,19 @@ impl SimStore {
                 transact_faults: VecDeque::new(),
                 read_faults: VecDeque::new(),
                 counters: Counters::default(),
+                history: None,
             })),
         }
+    }
+
+    /// From now on all that changes the tables is remembered, but for [`SimStore::set_state`].
+    pub fn remember(&self) {
+        self.lock().history = Some(Vec::new());
+    }
+
+    /// What has changed the tables since the last call.
+    pub fn happenings(&self) -> Vec<Happening> {
+        self.lock().history.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Changes what records carry from now on.
@@ -100,18 +122,18 @@ impl SimStore {
         let op = Op::Put(item.clone());
         let write = Write { table: TableRef::Source, key, op, condition: Condition::Always };
         world.source.check_write(&write).map_err(|reason| refused(&reason))?;
-        world.write_source(&write.key, Some(item), None);
+        world.application(&write.key, Some(item), None);
         Ok(())
     }
 
     /// The application deletes an item.
     pub fn delete(&self, key: &TableKey) {
-        self.lock().write_source(key, None, None);
+        self.lock().application(key, None, None);
     }
 
     /// Time to live deletes an item.
     pub fn expire(&self, key: &TableKey) {
-        self.lock().write_source(key, None, Some("dynamodb.amazonaws.com"));
+        self.lock().application(key, None, Some("dynamodb.amazonaws.com"));
     }
 
     /// Puts or removes a row of the state table, past all conditions: for damage and for time to live.
@@ -181,6 +203,16 @@ impl World {
         }
     }
 
+    fn application(&mut self, key: &TableKey, item: Option<Item>, principal: Option<&str>) {
+        if let Some(history) = &mut self.history
+            && self.source.get(key) != item.as_ref()
+        {
+            let record = self.records.len();
+            history.push(Happening::Application { key: key.clone(), item: item.clone(), record });
+        }
+        self.write_source(key, item, principal);
+    }
+
     /// Changes the source table and appends the record; a write that changes nothing has none.
     fn write_source(&mut self, key: &TableKey, item: Option<Item>, principal: Option<&str>) {
         let old = self.source.set(key, item.clone());
@@ -211,11 +243,14 @@ impl World {
         });
     }
 
-    fn transact(&mut self, writes: &[Write]) -> Result<(), TransactError> {
-        let fault = self.transact_faults.pop_front();
+    fn transact(&mut self, writes: &[Write], fault: Option<Fault>) -> Result<(), TransactError> {
+        // A transaction of nothing is nothing.
+        if writes.is_empty() {
+            return Ok(());
+        }
         match fault {
             Some(Fault::Transact(error)) => return Err(error),
-            Some(Fault::Conflict(index)) if !writes.is_empty() => {
+            Some(Fault::Conflict(index)) => {
                 let mut reasons = vec![CancelReason::None; writes.len()];
                 reasons[index % writes.len()] = CancelReason::Conflict;
                 return Err(TransactError::Cancelled(reasons));
@@ -238,6 +273,9 @@ impl World {
         }
         self.counters.commits += 1;
         self.counters.actions += writes.len();
+        if let Some(history) = &mut self.history {
+            history.push(Happening::Commit(writes.to_vec()));
+        }
         match fault {
             Some(Fault::LoseAnswer) => Err(StoreError::Unavailable("the answer was lost".to_owned()).into()),
             _ => Ok(()),
@@ -246,8 +284,8 @@ impl World {
 
     /// What DynamoDB checks before it looks at the tables.
     fn check_request(&self, writes: &[Write]) -> Result<(), String> {
-        if writes.is_empty() || writes.len() > ACTIONS_MAX {
-            return Err(format!("{} actions; a transaction has 1 to {ACTIONS_MAX}", writes.len()));
+        if writes.len() > ACTIONS_MAX {
+            return Err(format!("{} actions; a transaction has at most {ACTIONS_MAX}", writes.len()));
         }
         let mut keys = BTreeSet::new();
         if !writes.iter().all(|write| keys.insert((write.table, &write.key))) {
@@ -288,7 +326,7 @@ impl Store for SimStore {
 
     async fn transact(&self, writes: &[Write]) -> Result<(), TransactError> {
         yield_now().await;
-        let result = self.commit(writes);
+        let result = self.commit(writes, None);
         yield_now().await;
         result
     }
@@ -311,10 +349,12 @@ impl Store for SimStore {
 }
 
 impl SimStore {
-    fn commit(&self, writes: &[Write]) -> Result<(), TransactError> {
+    /// A transaction that this goes wrong with, or what is injected next.
+    pub(super) fn commit(&self, writes: &[Write], fault: Option<Fault>) -> Result<(), TransactError> {
         let mut world = self.lock();
+        let fault = fault.or_else(|| world.transact_faults.pop_front());
         let commits = world.counters.commits;
-        let result = world.transact(writes);
+        let result = world.transact(writes, fault);
         world.counters.failures += usize::from(world.counters.commits == commits);
         result
     }

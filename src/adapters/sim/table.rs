@@ -168,11 +168,25 @@ impl SimTable {
     }
 }
 
+/// Levels of maps and lists within an attribute.
+const LEVELS_MAX: usize = 32;
+
 fn check_item(item: &Item) -> Result<(), String> {
     if item.size() > ITEM_SIZE_MAX {
         return Err("item size has exceeded the maximum allowed size".to_owned());
     }
+    if item.0.values().map(levels).max().unwrap_or(0) > LEVELS_MAX {
+        return Err("nesting levels have exceeded supported limits".to_owned());
+    }
     item.0.values().try_for_each(check_sets)
+}
+
+fn levels(value: &Value) -> usize {
+    match value {
+        Value::M(map) => 1 + map.values().map(levels).max().unwrap_or(0),
+        Value::L(list) => 1 + list.iter().map(levels).max().unwrap_or(0),
+        _ => 0,
+    }
 }
 
 /// DynamoDB has no empty sets.

@@ -60,6 +60,10 @@ struct Shard {
     doubts: u32,
     /// Descriptions in a row that did not list it.
     unlisted: u32,
+    /// Descriptions that listed it and not its parent, which is not known either.
+    orphaned: u32,
+    /// Its parent came and went unseen, should it be found to be gone.
+    parent_missed: bool,
     /// 0 while it has a child or is not finished; else 1 and one more for each description since.
     childless: u32,
     /// The stored row differs.
@@ -107,6 +111,8 @@ impl Shard {
             failures: 0,
             doubts: 0,
             unlisted: 0,
+            orphaned: 0,
+            parent_missed: false,
             childless: 0,
             dirty: false,
             saving: false,
@@ -189,12 +195,7 @@ impl ShardTable {
         match event {
             Event::Described(description) => self.described(description, now, &mut notices),
             Event::DescribeFailed(error) => self.describe_failed(error, now, jitter, &mut notices),
-            Event::Placed(ticket, Ok(iterator)) => {
-                if let Some(shard) = self.current(&ticket).filter(|shard| shard.phase == Phase::Placing) {
-                    shard.phase = Phase::Placed(iterator);
-                    shard.ready_at = now;
-                }
-            }
+            Event::Placed(ticket, Ok(iterator)) => self.placed(&ticket, iterator, now, &mut notices),
             Event::Page(ticket, Ok(page)) => self.page(&ticket, page, now, &mut notices),
             Event::Placed(ticket, Err(error)) | Event::Page(ticket, Err(error)) => {
                 self.failed(&ticket, error, now, jitter, &mut notices)

@@ -189,11 +189,24 @@ fn an_item_that_no_transaction_can_hold_is_quarantined_alone() {
     assert_eq!((report.applied, report.quarantined), (7, 1), "{report:?}");
     assert_eq!(report.findings.get("P903"), Some(&1));
     let row = world.ledger(&job_key(3)).unwrap();
-    assert!(row.quarantined.unwrap().contains("bytes"));
+    assert!(row.quarantined.as_ref().unwrap().contains("bytes"));
     assert!(row.applied.counts.iter().all(|count| count.aggregate == "findings"), "it counts nowhere else");
     let again = world.apply(&records);
-    assert_eq!((again.already_applied, again.transactions), (8, 0));
+    assert_eq!(
+        (again.already_applied, again.quarantined),
+        (7, 1),
+        "tried again, and refused for another number of bytes"
+    );
+    let again = world.apply(&records);
+    assert_eq!((again.quarantined, again.transactions), (1, 0), "the same end writes nothing: {again:?}");
     world.settle();
+    // What a child shard says of it has a lower number and counts all the same.
+    world.store.restart_numbers();
+    world.store.delete(&job_key(3));
+    let records = world.pending();
+    world.apply(&records);
+    let row = world.ledger(&job_key(3)).unwrap();
+    assert!(row.deleted && row.quarantined.is_none() && row.applied.is_empty(), "{row:?}");
 }
 
 #[test]

@@ -34,6 +34,7 @@ impl ShardTable {
         if silent && later(row.read_at, self.settings.retention) <= now {
             let cause = GapCause::AwayTooLong { read_at: row.read_at };
             notices.push(gap(cause, Some(row.key.clone()), now));
+            shard.read_at = now;
         }
         self.shards.insert(row.key.shard, shard);
     }
@@ -47,11 +48,12 @@ impl ShardTable {
         let listed: BTreeMap<&str, Option<&str>> =
             description.shards.iter().map(|shard| (shard.id.as_str(), shard.parent.as_deref())).collect();
         for (id, parent) in &listed {
-            self.listed(id, parent.filter(|parent| parent != id), &listed, now, notices);
+            self.listed(id, parent.filter(|parent| parent != id), now, notices);
         }
         for (id, shard) in self.shards.iter_mut().filter(|(id, _)| !listed.contains_key(&***id)) {
             shard.unlisted += 1;
-            if shard.phase == Phase::Doubted {
+            // One list that leaves it out proves nothing: an open shard that is given up would never be read again.
+            if shard.phase == Phase::Doubted && shard.unlisted >= UNLISTED_MAX {
                 // Not listed and not to be read: whatever it still held is lost.
                 let key = ShardKey { arn: self.arn.clone(), shard: id.clone() };
                 notices.push(gap(GapCause::ShardGone, Some(key), now));
@@ -59,6 +61,7 @@ impl ShardTable {
                 shard.dirty = true;
             }
         }
+        self.count_orphaned(&listed, now, notices);
         self.forget_unlisted();
         self.count_childless();
         self.seasoned = true;
@@ -66,14 +69,7 @@ impl ShardTable {
         self.promote(now, notices);
     }
 
-    pub(super) fn listed(
-        &mut self,
-        id: &str,
-        parent: Option<&str>,
-        listed: &BTreeMap<&str, Option<&str>>,
-        now: DateTime<Utc>,
-        notices: &mut Vec<Notice>,
-    ) {
+    pub(super) fn listed(&mut self, id: &str, parent: Option<&str>, now: DateTime<Utc>, notices: &mut Vec<Notice>) {
         if let Some(shard) = self.shards.get_mut(id) {
             shard.unlisted = 0;
             shard.parent = shard.parent.take().or_else(|| parent.map(Arc::from));
@@ -92,14 +88,27 @@ impl ShardTable {
         if let Some(name) = parent {
             match self.shards.get(name) {
                 Some(known) => shard.read_at = known.read_at,
-                None if self.seasoned && !listed.contains_key(name) => {
-                    let key = ShardKey { arn: self.arn.clone(), shard: id.into() };
-                    notices.push(gap(GapCause::ParentUnseen { parent: name.to_owned() }, Some(key), now));
-                }
-                None => {}
+                None => shard.parent_missed = self.seasoned,
             }
         }
         self.shards.insert(id.into(), shard);
+    }
+
+    /// Counts the descriptions in a row that list a shard and not its parent. A list may leave the parent out that is there, and
+    /// whoever read the child first would then apply the older records last.
+    fn count_orphaned(&mut self, listed: &BTreeMap<&str, Option<&str>>, now: DateTime<Utc>, notices: &mut Vec<Notice>) {
+        let known: BTreeSet<Arc<str>> = self.shards.keys().cloned().collect();
+        for (id, shard) in self.shards.iter_mut().filter(|(_, shard)| shard.phase == Phase::Waiting) {
+            let Some(parent) = shard.parent.clone().filter(|parent| !known.contains(parent)) else { continue };
+            if !listed.contains_key(&**id) {
+                continue;
+            }
+            shard.orphaned += 1;
+            if shard.orphaned == UNLISTED_MAX && std::mem::take(&mut shard.parent_missed) {
+                let key = ShardKey { arn: self.arn.clone(), shard: id.clone() };
+                notices.push(gap(GapCause::ParentUnseen { parent: parent.to_string() }, Some(key), now));
+            }
+        }
     }
 
     pub(super) fn replace_stream(&mut self, arn: &str, now: DateTime<Utc>, notices: &mut Vec<Notice>) {
@@ -143,8 +152,12 @@ impl ShardTable {
 
     /// Its parent is read to its end, or gone.
     pub(super) fn may_start(&self, shard: &Shard) -> bool {
-        let parent = shard.parent.as_ref().and_then(|parent| self.shards.get(parent));
-        parent.is_none_or(Shard::finished)
+        let Some(parent) = &shard.parent else { return true };
+        match self.shards.get(parent) {
+            Some(parent) => parent.finished(),
+            // A shard with a row was begun before.
+            None => shard.saved_at.is_some() || shard.orphaned >= UNLISTED_MAX,
+        }
     }
 
     fn is_ready(&self, shard: &Shard) -> bool {
@@ -191,7 +204,10 @@ impl ShardTable {
     /// Sooner while a child, a verdict or the first shard is awaited, at a rate that falls.
     pub(super) fn schedule_description(&mut self, now: DateTime<Utc>) {
         let awaited = self.shards.is_empty()
-            || self.shards.values().any(|shard| shard.childless > 0 || shard.phase == Phase::Doubted);
+            || self.shards.values().any(|shard| {
+                let waits_for_unknown = shard.phase == Phase::Waiting && shard.orphaned > 0;
+                shard.childless > 0 || shard.phase == Phase::Doubted || waits_for_unknown
+            });
         self.describe_hurried = if awaited { self.describe_hurried.saturating_add(1) } else { 0 };
         let (min, max) = (self.settings.describe_min, self.settings.describe_max);
         let pause = if awaited { backoff(min, self.describe_hurried, max, 1.0) } else { max };

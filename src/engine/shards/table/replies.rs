@@ -2,15 +2,38 @@
 
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{BACKOFF_FIRST, Phase, Shard, ShardTable, gap, later};
 use crate::engine::checkpoint::{Checkpoint, ShardKey};
 use crate::engine::patience::backoff;
-use crate::engine::ports::StreamError;
+use crate::engine::ports::{ShardIterator, StreamError};
 use crate::engine::shards::{GapCause, Notice, PageSeen, Ticket};
 
+/// What may be past retention by another's clock, of which ours is so much ahead or behind.
+const CLOCK_ERROR: TimeDelta = TimeDelta::minutes(30);
+
 impl ShardTable {
+    pub(super) fn placed(
+        &mut self,
+        ticket: &Ticket,
+        iterator: ShardIterator,
+        now: DateTime<Utc>,
+        notices: &mut Vec<Notice>,
+    ) {
+        let retention = self.settings.retention;
+        let Some(shard) = self.current(ticket).filter(|shard| shard.phase == Phase::Placing) else { return };
+        shard.phase = Phase::Placed(iterator);
+        shard.ready_at = now;
+        // At TRIM_HORIZON the service begins with what is left and says nothing. A worker that stood still for a day, as a
+        // machine that was suspended does, must notice by itself.
+        let read_at = shard.read_at;
+        if shard.last.is_none() && later(read_at, retention) <= now + CLOCK_ERROR {
+            shard.read_at = now;
+            notices.push(gap(GapCause::AwayTooLong { read_at }, Some(ticket.key.clone()), now));
+        }
+    }
+
     pub(super) fn page(&mut self, ticket: &Ticket, page: PageSeen, now: DateTime<Utc>, notices: &mut Vec<Notice>) {
         let (poll_min, poll_max, idle_pages) =
             (self.settings.poll_min, self.settings.poll_max, self.settings.idle_pages);
@@ -94,6 +117,7 @@ impl ShardTable {
             StreamError::ExpiredIterator => {}
             StreamError::Trimmed => {
                 shard.last = None;
+                shard.read_at = now;
                 notices.push(gap(GapCause::Trimmed, Some(ticket.key.clone()), now));
             }
             StreamError::NoShard | StreamError::NoStream => {

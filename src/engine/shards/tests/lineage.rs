@@ -207,7 +207,7 @@ fn a_resume_after_25_hours_is_loud() {
     let mut driver = driver.again(Duration::from_secs(25 * 3600));
     driver.run_to_idle();
     let unseen = GapCause::ParentUnseen { parent: "y".to_owned() };
-    assert_eq!(driver.causes(), [unseen, GapCause::ShardGone]);
+    assert_eq!(driver.causes(), [GapCause::ShardGone, unseen]);
     assert_eq!(driver.numbers(), [9]);
 }
 
@@ -240,4 +240,54 @@ fn a_new_stream_of_the_table_is_a_gap_and_is_read_from_its_beginning() {
     assert_eq!(driver.causes(), [GapCause::StreamReplaced { old: ARN.to_owned() }]);
     assert_eq!(driver.numbers(), [1, 2, 8, 9]);
     assert_eq!(driver.table.arn(), new);
+}
+
+#[test]
+fn one_list_that_leaves_a_shard_out_ends_nothing() {
+    // The stream denies an open shard once, and the next list leaves it out.
+    let mut driver = Driver::fresh(vec![FakeShard::new("a", None, [1, 2, 3], false)]);
+    driver.run_to_idle();
+    driver.stream.fail(Some("a"), &[StreamError::NoShard]);
+    let hidden = driver.stream.lock().describes + 1;
+    driver.stream.with_shard("a", |shard| shard.hidden = hidden);
+    driver.run(60);
+    driver.stream.with_shard("a", |shard| shard.records.push(4));
+    driver.run(60);
+    assert_eq!(driver.numbers(), [1, 2, 3, 4]);
+    assert_eq!(driver.causes(), []);
+}
+
+#[test]
+fn a_child_waits_for_a_parent_that_a_list_leaves_out() {
+    let mut child = FakeShard::new("b", Some("a"), [1], false);
+    let parent = FakeShard { hidden: 2, ..FakeShard::new("a", None, [95, 96], true) };
+    let mut driver = Driver::fresh(vec![child.clone(), parent.clone()]);
+    driver.run_to_idle();
+    assert_eq!(driver.numbers(), [95, 96, 1]);
+    assert_eq!(driver.causes(), []);
+
+    // Likewise when both are new to a stream that is known.
+    let mut driver = Driver::fresh(vec![FakeShard::new("z", None, [7], false)]);
+    driver.run_to_idle();
+    child.hidden = driver.stream.lock().describes;
+    let parent = FakeShard { hidden: child.hidden + 2, ..parent };
+    driver.stream.lock().shards.extend([child, parent]);
+    driver.run(120);
+    driver.run_to_idle();
+    assert_eq!(driver.numbers(), [7, 95, 96, 1]);
+    assert_eq!(driver.causes(), []);
+}
+
+#[test]
+fn a_worker_that_stood_still_for_a_day_does_not_begin_at_the_horizon_in_silence() {
+    // A machine that was suspended: no restart, no number in the child, and the child's first records are gone.
+    let mut driver = Driver::fresh(vec![FakeShard::new("a", None, [1], true)]);
+    driver.run_to_idle();
+    driver.clock.advance(Duration::from_secs(25 * 3600));
+    let child = FakeShard { trimmed: 2, ..FakeShard::new("b", Some("a"), [2, 3, 4], false) };
+    driver.stream.lock().shards.push(child);
+    driver.run(60);
+    driver.run_to_idle();
+    assert_eq!(driver.numbers(), [1, 4]);
+    assert!(matches!(driver.causes()[..], [GapCause::AwayTooLong { .. }]), "{:?}", driver.causes());
 }

@@ -1,0 +1,251 @@
+//! The auditor's books: what was added up, what the ledger says, and what the items come to by plain counting.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bigdecimal::BigDecimal;
+
+use crate::adapters::sim::run::models::Models;
+use crate::derive::{derive, without_sums};
+use crate::model::decimal::Decimal;
+use crate::model::key::TableKey;
+use crate::model::value::{Item, MARKER, Value};
+use crate::plan::ledger::{Applied, LedgerRow, item_hash};
+use crate::plan::write::{Op, Write};
+
+/// All states that an item was in.
+#[derive(Default)]
+pub(super) struct Story {
+    versions: Vec<Version>,
+    /// The first state that a record of that number led to. Numbers of parents and children may be the same.
+    numbers: BTreeMap<u128, usize>,
+}
+
+struct Version {
+    item: Option<Item>,
+    /// What it derives under either model, once somebody asked.
+    applied: [Option<Applied>; 2],
+}
+
+impl Version {
+    fn derives(&mut self, key: &TableKey, model: usize, models: &Models) -> Option<&Applied> {
+        let item = self.item.as_ref()?;
+        Some(self.applied[model].get_or_insert_with(|| Applied::of(&derive(&models[model], key, item))))
+    }
+}
+
+impl Story {
+    /// The item's next state; its index.
+    pub fn push(&mut self, item: Option<Item>) -> usize {
+        self.versions.push(Version { item, applied: [None, None] });
+        self.versions.len() - 1
+    }
+
+    pub fn number(&mut self, number: u128, version: usize) {
+        self.numbers.entry(number).or_insert(version);
+    }
+
+    pub fn version_of(&self, number: u128) -> Option<usize> {
+        self.numbers.get(&number).copied()
+    }
+
+    pub fn now(&self) -> Option<&Item> {
+        self.versions.last()?.item.as_ref()
+    }
+
+    /// The latest state in which the item was not there.
+    pub fn last_absent(&self) -> Option<usize> {
+        self.versions.iter().rposition(|version| version.item.is_none())
+    }
+
+    /// The latest state that is what the ledger row says.
+    pub fn matching(&mut self, key: &TableKey, row: &LedgerRow, models: &Models) -> Option<usize> {
+        if self.versions.is_empty() {
+            // A derived item whose delete did not say what it had been: a tombstone that nobody needs.
+            return (row.deleted && row.applied.is_empty()).then_some(0);
+        }
+        let model = models.iter().position(|model| model.hash == row.model)?;
+        (0..self.versions.len()).rev().find(|at| says(&mut self.versions[*at], key, row, model, models))
+    }
+
+    /// What is wrong with the ledger row now that everything is applied.
+    pub fn settled(
+        &mut self,
+        key: &TableKey,
+        row: Option<&LedgerRow>,
+        model: usize,
+        models: &Models,
+    ) -> Option<String> {
+        let version = self.versions.last_mut()?;
+        let Some(row) = row else {
+            return version.item.as_ref().map(|_| format!("`{key}` has no ledger row"));
+        };
+        if super::is_given_up(row) || says(version, key, row, model, models) {
+            let stays = row.deleted && row.expires_at.is_none() && row.quarantined.is_none();
+            return stays.then(|| format!("the tombstone of `{key}` never expires"));
+        }
+        let derives = version.derives(key, model, models).cloned();
+        Some(format!("`{key}` has {:?} applied, deleted {}, and derives {derives:?}", row.applied, row.deleted))
+    }
+}
+
+fn says(version: &mut Version, key: &TableKey, row: &LedgerRow, model: usize, models: &Models) -> bool {
+    let Some(item) = version.item.clone() else { return row.deleted && row.applied.is_empty() };
+    if row.deleted {
+        return false;
+    }
+    if let Some(reason) = &row.left_out {
+        let rest = without_sums(&models[model], key, &derive(&models[model], key, &item), reason);
+        return row.applied == Applied::of(&rest);
+    }
+    version.derives(key, model, models).is_some_and(|derives| row.applied == *derives)
+}
+
+type Measure = (TableKey, String);
+/// Marker and digest of a row's item.
+type Content = (String, String);
+
+/// The table's derived items, once as they were written and once as the ledger has them.
+#[derive(Default)]
+pub(super) struct Books {
+    stored_sums: BTreeMap<Measure, BigDecimal>,
+    ledger_sums: BTreeMap<Measure, BigDecimal>,
+    stored_rows: BTreeMap<TableKey, Content>,
+    ledger_rows: BTreeMap<TableKey, Content>,
+    touched_sums: BTreeSet<Measure>,
+    touched_rows: BTreeSet<TableKey>,
+}
+
+impl Books {
+    /// Enters a write of the source table.
+    pub fn write(&mut self, write: &Write) {
+        match &write.op {
+            Op::Put(item) => {
+                let content = (item.text(MARKER).unwrap_or_default().to_owned(), item_hash(item));
+                self.stored_rows.insert(write.key.clone(), content);
+                self.touched_rows.insert(write.key.clone());
+            }
+            Op::Delete => {
+                self.stored_rows.remove(&write.key);
+                self.touched_rows.insert(write.key.clone());
+            }
+            Op::Update { add, .. } => {
+                for (measure, number) in add {
+                    let measure = (write.key.clone(), measure.clone());
+                    *self.stored_sums.entry(measure.clone()).or_default() += wide(number);
+                    self.touched_sums.insert(measure);
+                }
+            }
+        }
+    }
+
+    /// Enters a ledger row in place of the one before.
+    pub fn account(&mut self, before: Option<&LedgerRow>, row: &LedgerRow, faults: &mut Vec<String>) {
+        for (row, sign) in before.map(|before| (before, -1)).into_iter().chain([(row, 1)]) {
+            for count in &row.applied.counts {
+                for (measure, number) in &count.measures {
+                    let measure = (count.key.clone(), measure.clone());
+                    *self.ledger_sums.entry(measure.clone()).or_default() += wide(number) * BigDecimal::from(sign);
+                    self.touched_sums.insert(measure);
+                }
+            }
+        }
+        for gone in before.iter().flat_map(|before| &before.applied.rows) {
+            self.ledger_rows.remove(&gone.key);
+            self.touched_rows.insert(gone.key.clone());
+        }
+        for applied in &row.applied.rows {
+            self.touched_rows.insert(applied.key.clone());
+            let content = (applied.marker(), applied.hash.clone());
+            if self.ledger_rows.insert(applied.key.clone(), content).is_some() {
+                faults.push(format!("I2: two items claim the row `{}`", applied.key));
+            }
+        }
+    }
+
+    /// I1 and I2 where something was written since the last time.
+    pub fn check(&mut self, faults: &mut Vec<String>) {
+        let zero = BigDecimal::default();
+        for measure in std::mem::take(&mut self.touched_sums) {
+            let stored = self.stored_sums.get(&measure).unwrap_or(&zero);
+            let ledger = self.ledger_sums.get(&measure).unwrap_or(&zero);
+            if stored != ledger {
+                faults.push(format!("I1: `{}` of `{}` is {stored}, the ledger says {ledger}", measure.1, measure.0));
+            }
+        }
+        for key in std::mem::take(&mut self.touched_rows) {
+            let (stored, ledger) = (self.stored_rows.get(&key), self.ledger_rows.get(&key));
+            if stored != ledger {
+                faults.push(format!("I2: row `{key}` is {stored:?}, the ledger says {ledger:?}"));
+            }
+        }
+    }
+
+    /// Compares the aggregates and listings with what plain counting of the items comes to: no derive, no ledger.
+    pub fn compare<'a>(
+        &self,
+        items: impl Iterator<Item = (&'a TableKey, &'a Item)>,
+        model: usize,
+        faults: &mut Vec<String>,
+    ) {
+        let (mut sums, mut listed) = (BTreeMap::new(), BTreeSet::new());
+        for (key, item) in items {
+            count(key, item, model, &mut sums, &mut listed);
+        }
+        let is_job_sum = |measure: &&Measure| measure.0.sort == Some(Value::text("STATS#JOBS"));
+        let zero = BigDecimal::default();
+        for measure in self.stored_sums.keys().chain(sums.keys()).filter(is_job_sum).collect::<BTreeSet<_>>() {
+            let (stored, counted) = (self.stored_sums.get(measure), sums.get(measure));
+            if stored.unwrap_or(&zero) != counted.unwrap_or(&zero) {
+                faults.push(format!("I4: `{}` of `{}` is {stored:?}, counted {counted:?}", measure.1, measure.0));
+            }
+        }
+        let stored: BTreeSet<TableKey> =
+            self.stored_rows.keys().filter(|key| key.partition == Value::text("JOBS")).cloned().collect();
+        if stored != listed {
+            faults.push(format!("I4: listed are {stored:?}, and should be {listed:?}"));
+        }
+    }
+}
+
+/// What one item adds, by the simulated models' words.
+fn count(
+    key: &TableKey,
+    item: &Item,
+    model: usize,
+    sums: &mut BTreeMap<Measure, BigDecimal>,
+    listed: &mut BTreeSet<TableKey>,
+) {
+    let (partition, sort) = (key.partition.as_text(), key.sort.as_ref().and_then(Value::as_text));
+    let job = partition.and_then(|text| text.strip_prefix("JOB#"));
+    let user = sort.and_then(|text| text.strip_prefix("USER#"));
+    let (Some(job), Some(user)) = (job, user) else { return };
+    let status = item.text("Status").unwrap_or_default();
+    let bucket = if ["Open", "Busy", "Done"].contains(&status) { status } else { "Other" };
+    let hours = item.number("Hours");
+    let square = hours.and_then(|hours| hours.checked_square().ok());
+    let project = item.text("Project");
+    let by_project = project.map(|project| (format!("PROJECT#{project}"), true, true));
+    for (partition, summed, squared) in by_project.into_iter().chain([(format!("STATS#{user}"), model == 1, false)]) {
+        let key = TableKey::text(partition, "STATS#JOBS");
+        let mut add = |measure: String, number: BigDecimal| {
+            *sums.entry((key.clone(), measure)).or_default() += number;
+        };
+        add("Total".to_owned(), BigDecimal::from(1));
+        add(format!("Count_{bucket}"), BigDecimal::from(1));
+        if let Some(hours) = hours.filter(|_| summed) {
+            add("Sum_Hours".to_owned(), wide(hours));
+        }
+        if let Some(square) = square.as_ref().filter(|_| squared) {
+            add("SumSq_Hours".to_owned(), wide(square));
+        }
+    }
+    let parts = match (model, project) {
+        (0, _) => Some(format!("{status}#{job}#{user}")),
+        (_, project) => project.map(|project| format!("{project}#{status}#{job}#{user}")),
+    };
+    listed.extend(parts.map(|sort| TableKey::text("JOBS", sort)));
+}
+
+fn wide(number: &Decimal) -> BigDecimal {
+    number.to_string().parse().unwrap_or_default()
+}
