@@ -52,12 +52,19 @@ struct State {
     random: Random,
     rates: Rates,
     fair: bool,
+    /// So many requests fail one after another: the database is not to be reached.
+    down: usize,
     tally: Tally,
 }
 
 impl Weather {
     pub fn new(random: Random, rates: Rates) -> Weather {
-        Weather(Arc::new(Mutex::new(State { random, rates, fair: false, tally: Tally::default() })))
+        Weather(Arc::new(Mutex::new(State { random, rates, fair: false, down: 0, tally: Tally::default() })))
+    }
+
+    /// The next so many requests to the tables fail, whoever's they are.
+    pub fn break_down(&self, requests: usize) {
+        self.lock().down = requests;
     }
 
     /// From now on nothing fails.
@@ -85,11 +92,11 @@ impl Weather {
             return None;
         }
         let rates = state.rates;
-        if state.random.chance(rates.conflict) {
+        if state.down == 0 && state.random.chance(rates.conflict) {
             state.tally.conflicts += 1;
             return Some(Fault::Conflict(state.random.below(writes)));
         }
-        if state.random.chance(rates.lost_answer) {
+        if state.down == 0 && state.random.chance(rates.lost_answer) {
             state.tally.lost_answers += 1;
             return Some(Fault::LoseAnswer);
         }
@@ -128,7 +135,10 @@ impl State {
         if self.fair {
             return None;
         }
-        let error = if self.random.chance(self.rates.throttled) {
+        let error = if self.down > 0 {
+            self.down -= 1;
+            StoreError::Unavailable("connection refused".to_owned())
+        } else if self.random.chance(self.rates.throttled) {
             StoreError::Throttled("rate exceeded".to_owned())
         } else if self.random.chance(self.rates.unavailable) {
             StoreError::Unavailable("internal server error".to_owned())

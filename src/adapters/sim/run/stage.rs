@@ -35,6 +35,8 @@ struct Cast {
     model_changes: bool,
     /// Those under the old model may live on beside the new ones for a while.
     lingering: bool,
+    /// In a thousand steps, how many more reconciliations begin.
+    reconciles: usize,
 }
 
 impl Cast {
@@ -45,7 +47,23 @@ impl Cast {
             _ => (1, 1),
         };
         let losses = workers > 0 && random.chance(500);
-        Cast { workers, functions, losses, model_changes: random.chance(250), lingering: random.chance(300) }
+        let (model_changes, lingering) = (random.chance(250), random.chance(300));
+        Cast { workers, functions, losses, model_changes, lingering, reconciles: 0 }
+    }
+
+    /// The circumstances in which a mistake shows soon.
+    #[cfg(test)]
+    fn suit(&mut self, mistake: super::mistakes::Mistake, manners: &mut Manners) {
+        use super::mistakes::Mistake;
+        match mistake {
+            Mistake::ItemReadBeforeLedger => self.reconciles = 30,
+            Mistake::TrimmedInSilence => (self.workers, self.functions, self.losses) = (1, 0, true),
+            Mistake::ChildBesideParent | Mistake::LatestForChildren => {
+                (self.workers, self.functions) = (2, 0);
+                manners.low_numbers = 1000;
+            }
+            _ => {}
+        }
     }
 }
 
@@ -85,10 +103,13 @@ impl Stage {
             [StreamView::NewAndOldImages, StreamView::NewAndOldImages, StreamView::NewImage, StreamView::KeysOnly];
         store.set_view(*random.pick(&views));
         let clock = SimClock::driven(DateTime::from_timestamp(BEGIN, 0).unwrap_or_default(), random.draw());
-        let manners = Manners::drawn(&mut random);
-        let stream = SimStream::new(&store, &clock, 1 + random.below(4), manners, random.draw());
+        #[cfg_attr(not(test), allow(unused_mut, reason = "tests see to it that mistakes have an occasion"))]
+        let mut manners = Manners::drawn(&mut random);
         let rates = Rates::drawn(&mut random);
         let mut cast = Cast::drawn(&mut random);
+        #[cfg(test)]
+        script.mistake.iter().for_each(|mistake| cast.suit(*mistake, &mut manners));
+        let stream = SimStream::new(&store, &clock, 1 + random.below(4), manners, random.draw());
         let false_trims = cast.workers > 0;
         let weather =
             Weather::new(random.fork(), Rates { false_trim: if false_trims { rates.false_trim } else { 0 }, ..rates });
@@ -154,9 +175,11 @@ impl Stage {
             132..142 => self.pause(),
             142..152 => self.divide(),
             152..155 => self.begin(Role::Reconciler),
+            at if at >= 1000 - self.cast.reconciles => self.begin(Role::Reconciler),
             155..175 => self.pass_time(),
             175..177 => self.lose(),
             177..180 => self.change_model(),
+            180..183 => self.break_down(),
             _ => self.turn(),
         }
     }
@@ -236,6 +259,12 @@ impl Stage {
         let seconds = *self.random.pick(&[1, 1, 1, 20, 20, 120, 1000]);
         self.advance(Duration::from_secs(seconds));
         self.log.line(self.step, format!("{seconds} s pass"));
+    }
+
+    fn break_down(&mut self) {
+        let requests = 1 + self.random.below(40);
+        self.weather.break_down(requests);
+        self.log.line(self.step, format!("the next {requests} requests to the tables fail"));
     }
 
     /// What records are lost by: more time than they are kept, or a stream that is switched off and on.
