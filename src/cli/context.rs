@@ -114,6 +114,10 @@ pub fn model_for_table(args: &TableArgs) -> Result<Model, Stop> {
     if let Some(state_table) = &args.state_table {
         model.table.state_table = state_table.clone();
     }
+    if model.table.state_table == model.table.name {
+        let name = &model.table.name;
+        return Err(usage(anyhow::anyhow!("the state table `{name}` is the table itself; give it a name of its own")));
+    }
     Ok(model)
 }
 

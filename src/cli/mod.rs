@@ -35,6 +35,7 @@ pub fn run() -> ExitCode {
         }
     };
     match dispatch(cli) {
+        Ok(Exit::Fine | Exit::Findings) if output::is_lost() => Exit::Incomplete.into(),
         Ok(exit) => exit.into(),
         Err(stop) => {
             warn(format_args!("{} {:#}", paint(BAD, "error:"), stop.error));

@@ -1,6 +1,7 @@
 //! How results look: tables that line up, colour on a terminal only, JSON with exact numbers.
 
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstyle::{AnsiColor, Style};
 use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table, presets};
@@ -20,9 +21,23 @@ pub fn paint(style: Style, text: impl std::fmt::Display) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// A line on standard output. A closed pipe (`| head`) ends the output, it is no error of ours.
+/// Set once a line could not be written.
+static LOST: AtomicBool = AtomicBool::new(false);
+
+/// A line on standard output. A closed pipe (`| head`) ends the output, it is no error of ours; a full disk is, see [`is_lost`].
 pub fn line(text: impl std::fmt::Display) {
-    let _ = writeln!(anstream::stdout(), "{text}");
+    if let Err(error) = writeln!(anstream::stdout(), "{text}")
+        && error.kind() != ErrorKind::BrokenPipe
+        && !LOST.swap(true, Ordering::Relaxed)
+    {
+        warn(format_args!("standard output cannot be written: {error}"));
+    }
+}
+
+/// True if a part of the output could not be written, so that the run is incomplete.
+pub fn is_lost() -> bool {
+    let flushed = std::io::stdout().flush();
+    LOST.load(Ordering::Relaxed) || flushed.is_err_and(|error| error.kind() != ErrorKind::BrokenPipe)
 }
 
 /// A line on standard error.

@@ -14,6 +14,7 @@ use tablekeeper::adapters::log::Log;
 use tablekeeper::engine::batch::{ApplyError, BatchReport};
 use tablekeeper::engine::leases::LeaseSettings;
 use tablekeeper::engine::ports::{Clock, StreamError};
+use tablekeeper::engine::reconcile;
 use tablekeeper::engine::shards::ShardSettings;
 use tablekeeper::engine::telemetry::explain;
 use tablekeeper::engine::worker::{Observer, OnGap, Worker, WorkerError, WorkerReport, WorkerSettings};
@@ -67,6 +68,8 @@ pub async fn run(args: &WorkerArgs, format: OutputFormat) -> Outcome {
         leases: leases(args, &tables.clock),
         ..WorkerSettings::new(tables.model.hash.clone())
     };
+    // Records must not be applied to counts that no ledger knows of.
+    reconcile::refuse_to_count_twice(&tables.engine()).await?;
     let result = observed(&tables, &settings, Log { keys: args.log_keys }, listening, stop).await;
     tables.close().await;
     let report = result?;

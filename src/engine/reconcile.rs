@@ -80,6 +80,14 @@ pub async fn reconcile<S: Store, C: Clock>(
     }
 }
 
+/// Fails with [`ReconcileError::NoLedger`] where the table has aggregates and the state table knows nothing of them: it was
+/// lost, or is another table's. Whoever applied records then would count what is counted already.
+pub async fn refuse_to_count_twice<S: Store, C: Clock>(engine: &Engine<S, C>) -> Result<(), ReconcileError> {
+    let run =
+        Run { engine, progress: |_: &ReconcileReport| {}, report: ReconcileReport::default(), faults: Vec::new() };
+    run.refuse_to_count_twice().await
+}
+
 /// An item as it was read, `None` where it was not there.
 type Scanned = (TableKey, Option<Item>);
 

@@ -116,7 +116,7 @@ impl VerifyReport {
             Some("Restore the unreadable ledger rows, or run the version that wrote them; then reconcile.")
         } else if any(DifferenceKind::is_reconciled) {
             Some(
-                "Beside a running worker these may be changes on their way: verify again when it is idle. What stays is put \
+                "Beside a running worker these may be changes on their way: verify again when it is idle. What stays of source items is put \
                  right by `tablekeeper reconcile`.",
             )
         } else if !self.differences.is_empty() {
