@@ -3,7 +3,7 @@
 //! The problem: counts go wrong where two rare things meet, and nobody writes a test for a pair that nobody thought of. The contract:
 //! - [`simulate`] plays the story of a seed: so many steps, each one turn of an actor, a write of the application, a fault or a jump
 //!   of the clock; then the weather clears up, everything is read to its end, and the books must balance;
-//! - an auditor looks at every commit, see [`auditor`]. A violation ends the story with a [`Failure`] that tells how to see it again;
+//! - an auditor looks at every commit, see `auditor`. A violation ends the story with a [`Failure`] that tells how to see it again;
 //! - the same seed and steps are the same story, on every machine.
 //!
 //! Nothing of the engine is replaced: the workers, batches, commits and reconciliations are the product's own. The simulation is
