@@ -164,7 +164,9 @@ pub async fn read(
     keys: bool,
     stop: impl Future<Output = ()> + Send,
 ) -> Result<WorkerReport, Stop> {
-    let engine = tables.engine();
+    let mut engine = tables.engine();
+    // Who wants to be done when everything is read does not want to wait for what others may have under way.
+    engine.settings.second_look = !settings.until_idle;
     let table = &tables.model.table.name;
     let stream = DynamoStream::of_table(&tables.connection, table).await.map_err(|error| match error {
         StreamError::NoStream => usage(anyhow::Error::new(error).context(format!("cannot read changes of `{table}`"))),

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 
 use super::commit::{CommitError, Settings, Works, count};
@@ -120,6 +121,7 @@ type History = Vec<Entry>;
 
 struct Entry {
     position: usize,
+    created: Option<DateTime<Utc>>,
     sequence: SequenceNumber,
     content: Content,
 }
@@ -174,8 +176,9 @@ impl<S: Store, C: Clock> Engine<S, C> {
             }
             report.superseded += history.len().saturating_sub(1);
             let first = history.first().map_or(0, |entry| entry.position);
+            let created = history.last().and_then(|entry| entry.created);
             if let Some(wish) = self.wish(&key, history) {
-                works.insert(key.clone(), Work::new(key, wish, first));
+                works.insert(key.clone(), Work::new(key, wish, first).written_at(created));
             }
         }
         let result = self.commit(&mut works, &mut report).await;
@@ -240,7 +243,12 @@ impl<S: Store, C: Clock> Engine<S, C> {
                 }
                 Decoded::Poison { key, sequence, code, reason } => (key, sequence, Content::Poison { code, reason }),
             };
-            sorted.histories.entry(key).or_default().push(Entry { position, sequence, content });
+            sorted.histories.entry(key).or_default().push(Entry {
+                position,
+                created: raw.created_at,
+                sequence,
+                content,
+            });
         }
         sorted
     }

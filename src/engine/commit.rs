@@ -9,7 +9,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use chrono::{DateTime, Utc};
+
 use super::batch::{BatchReport, Engine, GivenUp};
+use super::doubt::{Doubt, READ_LIFE};
 use super::patience::Patience;
 use super::ports::{CancelReason, Clock, Store, StoreError, TransactError};
 use super::work::{Finish, Work};
@@ -20,6 +23,7 @@ use crate::plan::ledger::{LedgerFault, LedgerRow};
 use crate::plan::outcome::{self, Outcome, Refusal};
 use crate::plan::pack::{Owner, TxPlan, pack};
 use crate::plan::standing::Standing;
+use crate::plan::state;
 use crate::plan::write::{TableRef, Write};
 
 /// How long a commit tries.
@@ -29,12 +33,15 @@ pub struct Settings {
     pub patience: Patience,
     /// Most rounds in which an item may be pre-empted by others.
     pub rounds_max: u32,
+    /// The repair after a loss of records waits for commits of others that were under way before it, and looks again. Without
+    /// it a worker that stood still meanwhile, and goes on in that moment, may leave an item wrong until its next change.
+    pub second_look: bool,
 }
 
 impl Default for Settings {
     /// About 20 seconds of conflicts or outage before a batch is given back.
     fn default() -> Settings {
-        Settings { patience: Patience { attempts_max: 10, ..Patience::SHORT }, rounds_max: 20 }
+        Settings { patience: Patience { attempts_max: 10, ..Patience::SHORT }, rounds_max: 20, second_look: true }
     }
 }
 
@@ -85,6 +92,8 @@ enum Attempt {
 /// What became of a transaction.
 enum Sent {
     Committed,
+    /// Not sent: what it was planned on was read too long ago.
+    Outdated,
     Cancelled(Vec<CancelReason>),
     Refused(String),
 }
@@ -97,8 +106,9 @@ impl<S: Store, C: Clock> Engine<S, C> {
             if round > 0 && !todo.is_empty() {
                 self.settings.patience.pause(&self.clock, round - 1).await;
             }
+            let read_at = self.clock.now();
             let deltas = self.prepare(works, &todo, report).await?;
-            todo = self.run(works, deltas, report).await?;
+            todo = self.run(works, deltas, read_at, report).await?;
             if todo.is_empty() {
                 return Ok(());
             }
@@ -116,14 +126,18 @@ impl<S: Store, C: Clock> Engine<S, C> {
         keys: &[TableKey],
         report: &mut BatchReport,
     ) -> Result<Vec<Delta>, CommitError> {
-        let rows: Vec<TableKey> = keys.iter().map(LedgerRow::key).collect();
-        let rows = self.read(TableRef::State, &rows, report).await?;
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        let rows: Vec<TableKey> = keys.iter().map(LedgerRow::key).chain([state::doubt_key()]).collect();
+        let mut rows = self.read(TableRef::State, &rows, report).await?;
+        let doubt = Doubt::of(rows.pop().flatten().as_ref());
         report.ledger_reads += keys.len();
         let mut unseen = Vec::new();
         for (key, row) in keys.iter().zip(rows) {
             let row = row.as_ref().map(LedgerRow::from_item).transpose()?;
             if let Some(work) = works.get_mut(key)
-                && work.meet(row)
+                && work.meet(row, &doubt)
             {
                 unseen.push(key.clone());
             }
@@ -140,11 +154,13 @@ impl<S: Store, C: Clock> Engine<S, C> {
         Ok(open.collect())
     }
 
-    /// Runs transactions until every delta is committed, given way to, or pre-empted; the pre-empted keys.
+    /// Runs transactions until every delta is committed, given way to, or pre-empted; the pre-empted keys. `read_at` is when the
+    /// ledger rows were asked for.
     async fn run(
         &self,
         works: &mut Works,
         deltas: Vec<Delta>,
+        read_at: DateTime<Utc>,
         report: &mut BatchReport,
     ) -> Result<Vec<TableKey>, CommitError> {
         let mut standing = Standing::default();
@@ -156,7 +172,7 @@ impl<S: Store, C: Clock> Engine<S, C> {
                     work.attempted = true;
                 }
             }
-            let outcome = match self.attempt(&plan, report).await? {
+            let outcome = match self.attempt(&plan, read_at, report).await? {
                 Attempt::Committed => {
                     again.extend(settle(works, &plan, report));
                     continue;
@@ -175,9 +191,15 @@ impl<S: Store, C: Clock> Engine<S, C> {
         Ok(again)
     }
 
-    async fn attempt(&self, plan: &TxPlan, report: &mut BatchReport) -> Result<Attempt, CommitError> {
-        Ok(match self.send(&plan.writes, report).await? {
+    async fn attempt(
+        &self,
+        plan: &TxPlan,
+        read_at: DateTime<Utc>,
+        report: &mut BatchReport,
+    ) -> Result<Attempt, CommitError> {
+        Ok(match self.send(&plan.writes, Some(read_at), report).await? {
             Sent::Committed => Attempt::Committed,
+            Sent::Outdated => Attempt::Cancelled(Outcome::preempted_whole(plan)),
             Sent::Cancelled(reasons) => Attempt::Cancelled(outcome::read(plan, &reasons)),
             Sent::Refused(reason) => Attempt::Cancelled(Outcome::refused_whole(plan, &reason)),
         })
@@ -185,8 +207,8 @@ impl<S: Store, C: Clock> Engine<S, C> {
 
     /// Writes rows of the state table that nothing depends on and that may be written twice.
     pub(super) async fn write_plain(&self, writes: &[Write], report: &mut BatchReport) -> Result<(), CommitError> {
-        let reason = match self.send(writes, report).await? {
-            Sent::Committed => return Ok(()),
+        let reason = match self.send(writes, None, report).await? {
+            Sent::Committed | Sent::Outdated => return Ok(()),
             Sent::Cancelled(reasons) => format!("{reasons:?}"),
             Sent::Refused(reason) => reason,
         };
@@ -196,34 +218,43 @@ impl<S: Store, C: Clock> Engine<S, C> {
         }
     }
 
-    /// Sends one transaction, again and again while only contention or an outage is in its way.
-    async fn send(&self, writes: &[Write], report: &mut BatchReport) -> Result<Sent, CommitError> {
+    /// Sends one transaction, again and again while only contention or an outage is in its way, and while what was read at
+    /// `read_at` is not too old: who stood still in between must look again.
+    async fn send(
+        &self,
+        writes: &[Write],
+        read_at: Option<DateTime<Utc>>,
+        report: &mut BatchReport,
+    ) -> Result<Sent, CommitError> {
         let is_final =
             |reason: &CancelReason| matches!(reason, CancelReason::ConditionFailed | CancelReason::Refused(_));
         let mut attempts = 0;
         let request = || {
             attempts += 1;
-            self.store.transact(writes)
+            let is_outdated = read_at.is_some_and(|at| self.clock.now() - at > READ_LIFE);
+            async move { if is_outdated { Err(None) } else { self.store.transact(writes).await.map_err(Some) } }
         };
-        let can_retry = |error: &TransactError| match error {
-            TransactError::Store(error) => error.can_retry(),
-            TransactError::Cancelled(reasons) => {
+        let can_retry = |error: &Option<TransactError>| match error {
+            None => false,
+            Some(TransactError::Store(error)) => error.can_retry(),
+            Some(TransactError::Cancelled(reasons)) => {
                 report.conflicts += reasons.iter().filter(|reason| **reason == CancelReason::Conflict).count();
                 !reasons.iter().any(is_final)
             }
         };
         let sent = self.settings.patience.repeat(&self.clock, request, can_retry).await;
         report.retries += attempts - 1;
-        match sent {
-            Ok(()) => {
-                report.transactions += 1;
-                report.actions += writes.len();
-                Ok(Sent::Committed)
-            }
-            Err(TransactError::Cancelled(reasons)) if reasons.iter().any(is_final) => Ok(Sent::Cancelled(reasons)),
-            Err(TransactError::Cancelled(_)) => Err(CommitError::Contended { attempts }),
-            Err(TransactError::Store(StoreError::Refused(reason))) => Ok(Sent::Refused(reason)),
-            Err(TransactError::Store(error)) => Err(error.into()),
+        let Err(error) = sent else {
+            report.transactions += 1;
+            report.actions += writes.len();
+            return Ok(Sent::Committed);
+        };
+        match error {
+            None => Ok(Sent::Outdated),
+            Some(TransactError::Cancelled(reasons)) if reasons.iter().any(is_final) => Ok(Sent::Cancelled(reasons)),
+            Some(TransactError::Cancelled(_)) => Err(CommitError::Contended { attempts }),
+            Some(TransactError::Store(StoreError::Refused(reason))) => Ok(Sent::Refused(reason)),
+            Some(TransactError::Store(error)) => Err(error.into()),
         }
     }
 

@@ -19,6 +19,7 @@ pub mod alerts;
 pub mod batch;
 pub mod checkpoint;
 pub mod commit;
+pub(crate) mod doubt;
 pub mod leases;
 pub mod outbox;
 mod patience;
@@ -31,7 +32,7 @@ pub mod telemetry;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub mod verify;
 mod work;
 pub mod worker;

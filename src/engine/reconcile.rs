@@ -18,6 +18,7 @@ use serde::Serialize;
 
 use super::batch::{ApplyError, Engine};
 use super::commit::CommitError;
+use super::doubt;
 use super::ports::{Clock, Store, StoreError};
 use super::scan::{self, get};
 use super::shards::Gap;
@@ -220,12 +221,18 @@ fn is_tombstone(row: &LedgerRow) -> bool {
     row.deleted && row.applied.is_empty() && row.quarantined.is_none()
 }
 
-/// A gap is closed by reconciling the whole table.
+/// A gap is closed by reconciling the whole table. Where records were lost that is done twice: see [`doubt`].
 impl<S: Store, C: Clock> Repair for Engine<S, C> {
-    async fn repair(&self, _gap: &Gap) -> Result<Repaired, String> {
-        match reconcile(self, |_| {}).await {
-            Ok(_) => Ok(Repaired::Done),
-            Err(error) => Err(explain(&error, false)),
+    async fn repair(&self, gap: &Gap) -> Result<Repaired, String> {
+        let told = |error: ReconcileError| explain(&error, false);
+        if gap.is_loss() {
+            doubt::raise(&self.store, &self.clock).await.map_err(|error| explain(&error, false))?;
         }
+        reconcile(self, |_| {}).await.map_err(told)?;
+        if gap.is_loss() && self.settings.second_look {
+            self.clock.sleep(doubt::SETTLED_AFTER).await;
+            reconcile(self, |_| {}).await.map_err(told)?;
+        }
+        Ok(Repaired::Done)
     }
 }

@@ -4,6 +4,7 @@
 
 use chrono::{DateTime, Utc};
 
+use super::doubt::Doubt;
 use crate::derive::{derive, derive_poison, without_sums};
 use crate::model::change::SequenceNumber;
 use crate::model::derived::{Derived, Measures};
@@ -88,6 +89,8 @@ pub(super) struct Work {
     pub wish: Wish,
     /// Position, in what the caller gave, of the first entry that this stands for.
     pub first: usize,
+    /// When the change was written whose state is to be applied, as its record says.
+    created: Option<DateTime<Utc>>,
     /// A transaction with it has been sent; its answer may have been lost.
     pub attempted: bool,
     pub finish: Option<Finish>,
@@ -108,6 +111,7 @@ impl Work {
             key,
             wish,
             first,
+            created: None,
             attempted: false,
             finish: None,
             codes: Vec::new(),
@@ -119,15 +123,26 @@ impl Work {
         }
     }
 
+    /// The same, of a change that was written then.
+    pub fn written_at(self, created: Option<DateTime<Utc>>) -> Work {
+        Work { created, ..self }
+    }
+
     /// Takes in the ledger row as it is now and decides: true if the item itself must be read next.
-    pub fn meet(&mut self, row: Option<LedgerRow>) -> bool {
+    pub fn meet(&mut self, row: Option<LedgerRow>, doubt: &Doubt) -> bool {
         let sequence = match &self.wish {
-            Wish::Record { sequence, .. } | Wish::Poison { sequence, .. } => Some(sequence),
-            Wish::Read { sequence } => sequence.as_ref(),
+            Wish::Record { sequence, .. } | Wish::Poison { sequence, .. } => Some(sequence.clone()),
+            Wish::Read { sequence } => sequence.clone(),
             Wish::Scanned { .. } => None,
         };
         let known = row.as_ref().and_then(|row| row.sequence.as_ref());
-        let is_past = sequence.is_some_and(|sequence| known.is_some_and(|known| known >= sequence));
+        let is_past = sequence.as_ref().is_some_and(|sequence| known.is_some_and(|known| known >= sequence));
+        if !is_past && doubt.covers(self.created) {
+            // Later records of the item may be lost, so neither what this one says nor what it was before decides.
+            if let Wish::Record { sequence, .. } | Wish::Poison { sequence, .. } = &self.wish {
+                self.wish = Wish::Read { sequence: Some(sequence.clone()) };
+            }
+        }
         let says = |derived: &Option<Derived>| match (&row, derived) {
             (None, derived) => derived.is_none(),
             (Some(row), None) => row.deleted && row.applied.is_empty(),
@@ -135,7 +150,7 @@ impl Work {
                 !row.deleted && row.entity == derived.entity && row.applied == Applied::of(derived)
             }
         };
-        self.sequence = if is_past { None } else { sequence.cloned() };
+        self.sequence = sequence.filter(|_| !is_past);
         let (done, read) = match &self.wish {
             Wish::Record { derived, .. } if is_past => {
                 // An item that was given up is tried again: a number that is past says nothing about which state was refused.

@@ -86,6 +86,11 @@ pub fn read(plan: &TxPlan, reasons: &[CancelReason]) -> Outcome {
 }
 
 impl Outcome {
+    /// Others may have been first with all of it.
+    pub fn preempted_whole(plan: &TxPlan) -> Outcome {
+        Outcome { preempted: (0..plan.deltas.len()).collect(), ..Outcome::default() }
+    }
+
     /// The database refused the request as a whole: everybody is suspect, and no write in particular.
     pub fn refused_whole(plan: &TxPlan, reason: &str) -> Outcome {
         Outcome {

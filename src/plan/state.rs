@@ -9,6 +9,7 @@
 //! | checkpoint and lease | `STREAM#<stream's ARN>#<consumer>` | `SHARD#<shard id>` | the worker |
 //! | worker | `STREAM#<stream's ARN>#<consumer>` | `WORKER#<worker id>` | the worker |
 //! | stream | `STREAM` | `<table's ARN>` | the worker |
+//! | doubt | `DOUBT` | `DOUBT` | repairs after a loss of records |
 //!
 //! Digests stand for source keys because a source key may be as long as a key can be; the row carries the key itself.
 
@@ -85,6 +86,11 @@ pub fn checkpoint_key(stream_arn: &str, consumer: &str, shard: &str) -> TableKey
 /// The row by which one worker shows that it lives.
 pub fn worker_key(stream_arn: &str, consumer: &str, worker: &str) -> TableKey {
     TableKey::text(stream_partition(stream_arn, consumer), format!("{WORKER_PREFIX}{worker}"))
+}
+
+/// The row that says until when records are not believed, because later ones may be lost.
+pub fn doubt_key() -> TableKey {
+    TableKey::text("DOUBT", "DOUBT")
 }
 
 /// The row that remembers which stream of a table was read and whether a gap is open.

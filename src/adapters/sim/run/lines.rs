@@ -5,12 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[cfg(test)]
 use super::mistakes::Mistake;
 use super::tally::Tally;
+use crate::adapters::sim::clock::SimClock;
 use crate::adapters::sim::executor::yield_now;
 use crate::adapters::sim::random::Random;
 use crate::adapters::sim::store::{Fault, SimStore};
 use crate::adapters::sim::stream::SimStream;
+use crate::engine::doubt::SIGNATURE_LIFE;
 use crate::engine::ports::{
-    Page, RecordPage, ShardIterator, ShardStart, SortRange, Store, StoreError, StreamDescription, StreamError,
+    Clock, Page, RecordPage, ShardIterator, ShardStart, SortRange, Store, StoreError, StreamDescription, StreamError,
     StreamSource, TransactError,
 };
 use crate::model::key::TableKey;
@@ -155,6 +157,8 @@ impl State {
 pub struct StoreLine {
     store: SimStore,
     weather: Weather,
+    /// The database's.
+    clock: SimClock,
     #[cfg(test)]
     pub mistake: Option<Mistake>,
     #[cfg(test)]
@@ -162,10 +166,11 @@ pub struct StoreLine {
 }
 
 impl StoreLine {
-    pub fn new(store: SimStore, weather: Weather) -> StoreLine {
+    pub fn new(store: SimStore, weather: Weather, clock: SimClock) -> StoreLine {
         StoreLine {
             store,
             weather,
+            clock,
             #[cfg(test)]
             mistake: None,
             #[cfg(test)]
@@ -173,9 +178,13 @@ impl StoreLine {
         }
     }
 
-    /// One transaction: it takes effect between two turns of the actor, which may come to an end at each.
+    /// One transaction: it takes effect between two turns of the actor, which may come to an end or stand still at each.
     pub async fn send(&self, writes: &[Write]) -> Result<(), TransactError> {
+        let signed_at = self.clock.now();
         yield_now().await;
+        if self.clock.now() - signed_at > SIGNATURE_LIFE {
+            return Err(StoreError::Unavailable("the signature has expired".to_owned()).into());
+        }
         let fault = self.weather.write(writes.len());
         let result = self.store.commit(writes, fault);
         yield_now().await;

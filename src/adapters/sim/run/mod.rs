@@ -40,6 +40,9 @@ pub struct Script {
     pub lines: usize,
     #[cfg(test)]
     mistake: Option<mistakes::Mistake>,
+    /// In a thousand steps, how many more may lose records: two workers and a function among them.
+    #[cfg(test)]
+    perils: usize,
 }
 
 impl Script {
@@ -49,6 +52,8 @@ impl Script {
             lines: 100,
             #[cfg(test)]
             mistake: None,
+            #[cfg(test)]
+            perils: 0,
         }
     }
 }

@@ -37,6 +37,8 @@ struct Cast {
     lingering: bool,
     /// In a thousand steps, how many more reconciliations begin.
     reconciles: usize,
+    /// In a thousand steps, how many more may lose records.
+    perils: usize,
 }
 
 impl Cast {
@@ -48,7 +50,7 @@ impl Cast {
         };
         let losses = workers > 0 && random.chance(500);
         let (model_changes, lingering) = (random.chance(250), random.chance(300));
-        Cast { workers, functions, losses, model_changes, lingering, reconciles: 0 }
+        Cast { workers, functions, losses, model_changes, lingering, reconciles: 0, perils: 0 }
     }
 
     /// The circumstances in which a mistake shows soon.
@@ -109,6 +111,10 @@ impl Stage {
         let mut cast = Cast::drawn(&mut random);
         #[cfg(test)]
         script.mistake.iter().for_each(|mistake| cast.suit(*mistake, &mut manners));
+        #[cfg(test)]
+        if script.perils > 0 {
+            cast = Cast { workers: 2, functions: 1, losses: true, perils: script.perils, ..cast };
+        }
         let stream = SimStream::new(&store, &clock, 1 + random.below(4), manners, random.draw());
         let false_trims = cast.workers > 0;
         let weather =
@@ -176,6 +182,7 @@ impl Stage {
             142..152 => self.divide(),
             152..155 => self.begin(Role::Reconciler),
             at if at >= 1000 - self.cast.reconciles => self.begin(Role::Reconciler),
+            at if at >= 1000 - self.cast.reconciles - self.cast.perils => self.lose(),
             155..175 => self.pass_time(),
             175..177 => self.lose(),
             177..180 => self.change_model(),
@@ -193,7 +200,7 @@ impl Stage {
         let skew = TimeDelta::seconds(self.random.below(600) as i64 - 300);
         let parts = Parts {
             model: self.models[self.model].clone(),
-            store: StoreLine::new(self.store.clone(), self.weather.clone()),
+            store: StoreLine::new(self.store.clone(), self.weather.clone(), self.clock.clone()),
             stream: StreamLine::new(self.stream.clone(), self.weather.clone()),
             clock: self.clock.skewed(skew),
             weather: self.weather.clone(),
