@@ -205,7 +205,7 @@ impl ShardTable {
     pub(super) fn schedule_description(&mut self, now: DateTime<Utc>) {
         let awaited = self.shards.is_empty()
             || self.shards.values().any(|shard| {
-                let waits_for_unknown = shard.phase == Phase::Waiting && shard.orphaned > 0;
+                let waits_for_unknown = shard.phase == Phase::Waiting && (1..UNLISTED_MAX).contains(&shard.orphaned);
                 shard.childless > 0 || shard.phase == Phase::Doubted || waits_for_unknown
             });
         self.describe_hurried = if awaited { self.describe_hurried.saturating_add(1) } else { 0 };
