@@ -34,6 +34,8 @@ impl Team<'_> {
             }
             1 => {
                 let (_, stopped) = self.running.remove(at);
+                // Before that it does not listen for signals yet.
+                stopped.at_work().await;
                 stopped.terminate();
                 let stopped = stopped.end().await;
                 self.ended.push(stopped.expect(0));
