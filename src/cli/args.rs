@@ -1,9 +1,10 @@
 //! The command line's shape. Help texts and examples live here, what the commands do in their own files.
 
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use chrono::NaiveDate;
+use chrono::{Datelike as _, NaiveDate};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tablekeeper::engine::checkpoint::DEFAULT_CONSUMER;
 
@@ -46,6 +47,8 @@ pub enum Command {
     Derive(DeriveArgs),
     /// Check items against the model's key conventions: a file, or the live table
     Audit(AuditArgs),
+    /// Write a file of items into a table, which can be made at the same time: to try things on data of your own
+    Load(LoadArgs),
     /// Print a quality report as one HTML page and CSV files
     Report(ReportArgs),
     /// Find what falls due and send one notification a threshold
@@ -104,7 +107,7 @@ pub struct DemoArgs {
     #[arg(long, value_name = "DIR", default_value = "tablekeeper-demo")]
     pub out: PathBuf,
     /// The day on which the demo is set; default: today
-    #[arg(long, value_name = "YYYY-MM-DD")]
+    #[arg(long, value_name = "YYYY-MM-DD", value_parser = parse_day)]
     pub as_of: Option<NaiveDate>,
     /// Keep database and worker up afterwards, for trying things by hand
     #[arg(long)]
@@ -145,6 +148,15 @@ pub struct WorkerArgs {
     pub log_keys: bool,
 }
 
+/// Years in which things fall due: beyond them a date is a slip of the keyboard, and some leave the calendar.
+const YEARS: RangeInclusive<i32> = 1970..=2199;
+
+fn parse_day(text: &str) -> Result<NaiveDate, String> {
+    let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok();
+    day.filter(|day| text.len() == 10 && YEARS.contains(&day.year()))
+        .ok_or_else(|| format!("`{text}` is no day YYYY-MM-DD of the years {} to {}", YEARS.start(), YEARS.end()))
+}
+
 /// A name becomes part of a key.
 fn parse_name(text: &str) -> Result<String, String> {
     let fits = (1..=100).contains(&text.len()) && text.chars().all(|c| c.is_ascii_graphic() && c != '#');
@@ -172,9 +184,29 @@ pub struct CheckArgs {
 pub struct DeriveArgs {
     #[command(flatten)]
     pub model: ModelArgs,
-    /// JSON lines of plain items or of {"Item": DynamoDB JSON}, plain or gzip; - for standard input
+    /// JSON lines of plain items or of {"Item": DynamoDB JSON}, plain or gzip; - for standard input. Of several lines of one
+    /// key the last counts, as in a table
     #[arg(long, value_name = "FILE")]
     pub items: PathBuf,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tablekeeper load --model quality --items models/quality.items.jsonl --data-dir try   into an embedded database in ./try
+  tablekeeper worker --model quality --data-dir try --until-idle                       derive everything from it
+  tablekeeper load --model my-model.toml --items items.jsonl --endpoint http://127.0.0.1:8000 --create")]
+pub struct LoadArgs {
+    #[command(flatten)]
+    pub table: TableArgs,
+    /// JSON lines of plain items or of {"Item": DynamoDB JSON}, plain or gzip; - for standard input. Read and checked to its
+    /// end before anything is written; of several lines of one key the last counts
+    #[arg(long, value_name = "FILE")]
+    pub items: PathBuf,
+    /// Make the table, on demand, with the model's indexes and a stream of new and old images, if there is none of that name. With
+    /// --data-dir this is always so
+    #[arg(long)]
+    pub create: bool,
 }
 
 #[derive(Debug, Args)]
@@ -201,7 +233,7 @@ pub struct ReportArgs {
     #[arg(long, value_name = "FILE|NAME")]
     pub report: Vec<String>,
     /// The day that the report speaks of; default: today in the site's zone
-    #[arg(long, value_name = "YYYY-MM-DD")]
+    #[arg(long, value_name = "YYYY-MM-DD", value_parser = parse_day)]
     pub as_of: Option<NaiveDate>,
     /// Directory for the page and the CSV files
     #[arg(long, value_name = "DIR", default_value = ".")]
@@ -213,7 +245,7 @@ pub struct SweepArgs {
     #[command(flatten)]
     pub table: TableArgs,
     /// The day on which things are due; default: now
-    #[arg(long, value_name = "YYYY-MM-DD")]
+    #[arg(long, value_name = "YYYY-MM-DD", value_parser = parse_day)]
     pub as_of: Option<NaiveDate>,
     /// Append notifications to this file as JSON lines, too
     #[arg(long, value_name = "FILE")]

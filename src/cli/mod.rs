@@ -9,6 +9,8 @@ mod demo;
 mod derive;
 mod explain;
 mod findings;
+mod input;
+mod load;
 mod output;
 mod proof;
 mod report;
@@ -58,6 +60,7 @@ fn dispatch(cli: Cli) -> Outcome {
             Ok(Exit::Fine)
         }
         Command::Demo(args) => block_on(demo::run(&args, format)),
+        Command::Load(args) => block_on(load::run(&args, format)),
         Command::Worker(args) => block_on(worker::run(&args, format)),
         Command::Audit(args) => block_on(audit::run(&args, format)),
         Command::Report(args) => block_on(report::run(&args, format)),

@@ -18,7 +18,8 @@ use tablekeeper::report::input::Freshness;
 
 use super::args::{OutputFormat, ReportArgs};
 use super::connect;
-use super::context::{Exit, Outcome, Source, Stop, for_each_item, model_for_table, render, show_faults, usage};
+use super::context::{Exit, Outcome, Source, Stop, make_directory, model_for_table, render, usage};
+use super::input::{self, FromFile};
 use super::output::{count, json, line, warn};
 
 /// What was written for one report.
@@ -41,11 +42,12 @@ pub async fn run(args: &ReportArgs, format: OutputFormat) -> Outcome {
         Some(day) => day,
         None => tablekeeper::adapters::clock::SystemClock::new().now().with_timezone(&model.zone).date_naive(),
     };
-    let (items, faults) = items(args, &model).await?;
-    show_faults(&faults);
+    make_directory(&args.out)?;
+    let found = items(args, &model).await?;
+    input::show(&found);
     let source = args.items.as_ref().map_or_else(|| model.table.name.clone(), |path| path.display().to_string());
     let freshness = Freshness { source: Some(source), ..Freshness::default() };
-    let written = write(&model, &definitions, items, as_of, freshness, &args.out)?;
+    let written = write(&model, &definitions, found.read, as_of, freshness, &args.out)?;
     match format {
         OutputFormat::Json => json(&written)?,
         OutputFormat::Text => {
@@ -60,15 +62,14 @@ pub async fn run(args: &ReportArgs, format: OutputFormat) -> Outcome {
             }
         }
     }
-    Ok(if faults.is_empty() { Exit::Fine } else { Exit::Incomplete })
+    Ok(if found.faults.is_empty() { Exit::Fine } else { Exit::Incomplete })
 }
 
-async fn items(args: &ReportArgs, model: &Model) -> Result<(Vec<(TableKey, Item)>, Vec<String>), Stop> {
-    let mut items = Vec::new();
+async fn items(args: &ReportArgs, model: &Model) -> Result<FromFile<Vec<(TableKey, Item)>>, Stop> {
     if let Some(path) = &args.items {
-        let faults = for_each_item(model, path, |key, item| items.push((key, item)))?;
-        return Ok((items, faults));
+        return input::read(model, path, |items: &mut Vec<_>, _, key, item| items.push((key, item)));
     }
+    let mut items = Vec::new();
     let tables = connect::open(&args.table, model.clone()).await?;
     let names = model.table.key_names();
     connect::for_each_source_item(&tables, |item| {
@@ -78,7 +79,7 @@ async fn items(args: &ReportArgs, model: &Model) -> Result<(Vec<(TableKey, Item)
     })
     .await?;
     tables.close().await;
-    Ok((items, Vec::new()))
+    Ok(FromFile { read: items, ..FromFile::default() })
 }
 
 /// A report definition: a file, or a shipped one by name.
@@ -109,7 +110,7 @@ fn refuse(source: Source, faults: &[Fault]) -> Stop {
     usage(anyhow::anyhow!("the report `{}` has {all}; mend it, then try again", source.place))
 }
 
-/// Runs the reports over the items and writes page and CSV files into `out`.
+/// Runs the reports over the items and writes page and CSV files into the directory `out`.
 pub fn write(
     model: &Model,
     definitions: &[Definition],
@@ -118,9 +119,6 @@ pub fn write(
     freshness: Freshness,
     out: &Path,
 ) -> Result<Vec<Written>, Stop> {
-    std::fs::create_dir_all(out)
-        .with_context(|| format!("cannot make the directory `{}`", out.display()))
-        .map_err(usage)?;
     let input = analytics::collect(model, items, as_of, freshness);
     let save = |name: String, bytes: &[u8]| -> Result<PathBuf, Stop> {
         let path = out.join(name);

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use super::findings::Findings;
+use super::rules::a308;
 use crate::model::decimal::{Decimal, DecimalError, Sum};
 use crate::model::derived::{Derived, Finding, RowKind};
 use crate::model::key::TableKey;
@@ -126,6 +128,20 @@ impl Fold {
         let mut findings: Vec<&Finding> = self.findings.iter().collect();
         findings.sort_by_key(|f| (std::cmp::Reverse(f.severity), &f.code, &f.key, &f.attribute));
         findings
+    }
+
+    /// One finding, under the aggregate's key, for each total that no DynamoDB number can hold.
+    pub fn overflows(&self, model: &Model) -> Vec<Finding> {
+        let mut all = Vec::new();
+        for totals in self.aggregates(model) {
+            let mut findings = Findings::new(model, &totals.key);
+            findings.of_entity(model.aggregate(&totals.name).map(|aggregate| aggregate.of.as_str()));
+            for (measure, error) in &totals.overflowed {
+                a308::total(measure, &totals.name, error, &mut findings);
+            }
+            all.extend(findings.finish().0);
+        }
+        all
     }
 
     /// Items by the entity that they were recognised as.

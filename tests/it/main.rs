@@ -10,6 +10,7 @@ mod lambda;
 mod limits;
 mod lost_answer;
 mod operations;
+mod own;
 mod patterns;
 mod program;
 mod random;
