@@ -133,7 +133,14 @@ pub fn render(source: &Source, fault: &Fault) -> String {
     };
     let end = fault.span.end.min(source.text.len());
     let span = fault.span.start.min(end)..end;
-    let snippet = Snippet::source(source.text.as_str())
+    // Only the lines concerned: the renderer reads all that it is given, for each fault.
+    let text = &source.text;
+    let is_end = |byte: &u8| *byte == b'\n';
+    let from = text.as_bytes()[..span.start].iter().rposition(is_end).map_or(0, |at| at + 1);
+    let to = text.as_bytes()[span.end..].iter().position(is_end).map_or(text.len(), |at| span.end + at);
+    let span = span.start - from..span.end - from;
+    let snippet = Snippet::source(&text[from..to])
+        .line_start(fault.position.line)
         .path(source.place.as_str())
         .annotation(AnnotationKind::Primary.span(span));
     let group: Group<'_> = level

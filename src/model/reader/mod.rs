@@ -17,7 +17,7 @@ use toml::de::{DeString, DeTable, DeValue};
 pub use self::rules::Grammar;
 pub(crate) use self::rules::fault_rules;
 use super::decimal::Decimal;
-use super::position::{Fault, Position};
+use super::position::{Fault, Position, line_starts};
 use super::rule::Rule;
 
 /// The keys that lead to a part of the file.
@@ -49,6 +49,8 @@ struct Place {
 /// Gathers faults, places and the parts that could not be read.
 pub struct Sink<'s> {
     source: &'s str,
+    /// Where its lines begin.
+    lines: Vec<usize>,
     grammar: &'static Grammar,
     faults: Vec<Fault>,
     places: BTreeMap<Path, Place>,
@@ -61,6 +63,7 @@ impl<'s> Sink<'s> {
     pub fn new(source: &'s str, grammar: &'static Grammar) -> Sink<'s> {
         Sink {
             source,
+            lines: line_starts(source),
             grammar,
             faults: Vec::new(),
             places: BTreeMap::new(),
@@ -83,7 +86,7 @@ impl<'s> Sink<'s> {
         self.faults.push(Fault {
             code: rule.code,
             severity: rule.severity,
-            position: Position::of(self.source, span.start),
+            position: Position::of(self.source, &self.lines, span.start),
             span,
             message,
             remedy: remedy.into(),

@@ -1,7 +1,7 @@
 //! Entities: their keys, their indexes, and whether one key could belong to two of them.
 
 use super::templates::{self, Use};
-use super::{Lint, rules};
+use super::{Lint, candidates, rules};
 use crate::model::load::overlap::{can_meet, swallows};
 use crate::model::spec::{Entity, EntityIndex};
 use crate::model::template::Template;
@@ -18,10 +18,8 @@ pub(super) fn check(lint: &mut Lint) {
             check_index(lint, entity, index);
         }
     }
-    for (i, second) in model.entities.iter().enumerate() {
-        for first in &model.entities[..i] {
-            check_pair(lint, first, second);
-        }
+    for (first, second) in candidates::pairs(&model.entities) {
+        check_pair(lint, &model.entities[first], &model.entities[second]);
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod aggregates;
 mod attributes;
+mod candidates;
 mod entities;
 mod expiries;
 mod listings;
