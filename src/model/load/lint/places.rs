@@ -42,7 +42,8 @@ pub(super) fn check(lint: &mut Lint) {
 }
 
 fn check_source_partition(lint: &mut Lint, place: &Place<'_>, entities: &Prefixes<'_>) {
-    if lint.sink.is_on(&[place.kind, place.name, "allow_in_source_partition"]) {
+    let leave = [place.kind, place.name, "allow_in_source_partition"];
+    if lint.sink.is_on(&leave) || lint.sink.is_faulty(&leave) || lint.sink.is_faulty(&["delimiter"]) {
         return;
     }
     let model = lint.model;
@@ -65,6 +66,9 @@ fn check_source_partition(lint: &mut Lint, place: &Place<'_>, entities: &Prefixe
 }
 
 fn check_pair(lint: &mut Lint, first: &Place<'_>, second: &Place<'_>) {
+    if lint.sink.is_faulty(&["delimiter"]) {
+        return;
+    }
     let delimiter = lint.model.delimiter.as_str();
     let sorts = match (first.sort, second.sort) {
         (Some(a), Some(b)) => can_meet(a, b, delimiter),
