@@ -93,6 +93,13 @@ pub fn summary(found: &FromFile<Fold>, findings: usize) -> String {
     }
     let total = checked.values().sum::<u64>() + unrecognised;
     let total = count(usize::try_from(total).unwrap_or(usize::MAX), "item");
+    let set_aside = match found.read.set_aside() {
+        0 => String::new(),
+        n => {
+            let items = count(usize::try_from(n).unwrap_or(usize::MAX), "item");
+            format!("; {items} neither counted nor listed, the key being in doubt (K101, K104)")
+        }
+    };
     let unused = input::unused(found);
-    format!("{total} checked ({}); {}{unused}", parts.join(", "), count(findings, "finding"))
+    format!("{total} checked ({}); {}{set_aside}{unused}", parts.join(", "), count(findings, "finding"))
 }

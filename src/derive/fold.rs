@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use super::findings::Findings;
-use super::rules::a308;
+use super::findings::{Findings, TOTALS};
+use super::rules::{a308, k101, k104};
 use crate::model::decimal::{Decimal, DecimalError, Sum};
 use crate::model::derived::{Derived, Finding, RowKind};
 use crate::model::key::TableKey;
@@ -22,6 +22,7 @@ pub struct Fold {
     findings: Vec<Finding>,
     checked: BTreeMap<String, u64>,
     unrecognised: u64,
+    set_aside: u64,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -64,6 +65,7 @@ impl Fold {
             Some(entity) => *self.checked.entry(entity.clone()).or_default() += 1,
             None => self.unrecognised += 1,
         }
+        self.set_aside += u64::from(is_set_aside(derived));
         for count in &derived.counts {
             let id = (count.aggregate.clone(), count.key.clone());
             let group =
@@ -149,10 +151,23 @@ impl Fold {
         &self.checked
     }
 
+    /// Items of an entity of which nothing but findings is derived, because their primary key is in doubt.
+    pub fn set_aside(&self) -> u64 {
+        self.set_aside
+    }
+
     /// Items that are no entity's, or several's.
     pub fn unrecognised(&self) -> u64 {
         self.unrecognised
     }
+}
+
+/// A primary key that breaks its template always leaves nothing but findings; K104 may be about an index key too.
+fn is_set_aside(derived: &Derived) -> bool {
+    let has = |code: &str| derived.findings.iter().any(|finding| finding.code == code);
+    let is_bare = derived.counts.iter().all(|count| count.aggregate == TOTALS)
+        && derived.rows.iter().all(|row| row.kind == RowKind::Finding);
+    derived.entity.is_some() && is_bare && (has(k101::RULE.code) || has(k104::RULE.code))
 }
 
 fn entries(rows: &BTreeMap<(String, TableKey), Item>) -> impl Iterator<Item = Entry<'_>> {
