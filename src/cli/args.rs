@@ -15,6 +15,7 @@ const EXAMPLES: &str = "Examples:
   tablekeeper check models/quality.toml                  is the model file sound?
   tablekeeper derive --model quality --items items.jsonl what would be derived from these items?
   tablekeeper audit --model quality --items items.jsonl  which items break the conventions?
+  tablekeeper load --model my-model.toml --items items.jsonl --data-dir try   a table of your own, without AWS
   tablekeeper worker --model my-model.toml               keep the table's derived items exact
   tablekeeper verify --model my-model.toml               prove it";
 
@@ -62,6 +63,11 @@ pub enum Command {
     /// Explain a rule by its code: what, why it matters, an example, what to do instead
     Explain(ExplainArgs),
     /// Print a completion script for a shell
+    #[command(after_help = "\
+Examples:
+  tablekeeper completions bash > ~/.local/share/bash-completion/completions/tablekeeper
+  tablekeeper completions zsh > \"${fpath[1]}/_tablekeeper\"
+  tablekeeper completions fish > ~/.config/fish/completions/tablekeeper.fish")]
     Completions {
         #[arg(value_enum)]
         shell: clap_complete::Shell,
@@ -96,6 +102,12 @@ pub struct TableArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tablekeeper demo                             the quality-control table, in memory
+  tablekeeper demo --model skills --hold       another table; database and worker stay up to look around
+  tablekeeper demo --data-dir try              keep the tables, to try the other commands on with --data-dir try
+  tablekeeper demo --as-of 2026-11-30 --format json")]
 pub struct DemoArgs {
     /// A shipped model: quality, inspection, skills
     #[arg(long, default_value = "quality", value_name = "NAME")]
@@ -115,6 +127,14 @@ pub struct DemoArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tablekeeper worker --model my-model.toml                                   until SIGINT or SIGTERM
+  tablekeeper worker --model my-model.toml --until-idle                      until everything that is there is applied
+  tablekeeper worker --model my-model.toml --listen 127.0.0.1:9464 --log-json --worker-id keeper-1
+  tablekeeper worker --model quality --data-dir try --until-idle             on what `load` or `demo` left in ./try
+
+Logs go to standard error; RUST_LOG chooses what, for example RUST_LOG=tablekeeper=debug,warn.")]
 pub struct WorkerArgs {
     #[command(flatten)]
     pub table: TableArgs,
@@ -229,7 +249,8 @@ pub struct ReportArgs {
     /// Report on this file instead of the live table; - for standard input
     #[arg(long, value_name = "FILE")]
     pub items: Option<PathBuf>,
-    /// A report definition (file, or a shipped one by name); default: those that the model names
+    /// A report definition: a file, or a shipped one by name (quality-weekly, inspection-weekly, skills); default: those that the
+    /// model names
     #[arg(long, value_name = "FILE|NAME")]
     pub report: Vec<String>,
     /// The day that the report speaks of; default: today in the site's zone
@@ -241,6 +262,13 @@ pub struct ReportArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tablekeeper sweep --model quality                                          what is due now; run it once a day
+  tablekeeper sweep --model quality --notify-file due.jsonl --format json
+  tablekeeper sweep --model quality --data-dir try --as-of 2026-12-24        as it will be on that day
+
+A notification is sent once for each threshold, however often the sweep runs.")]
 pub struct SweepArgs {
     #[command(flatten)]
     pub table: TableArgs,

@@ -39,6 +39,7 @@ pub async fn run(args: &AuditArgs, format: OutputFormat) -> Outcome {
             json(&AuditOut {
                 findings: findings.iter().map(|finding| FindingOut::of(finding, &names)).collect(),
                 checked: fold.checked(),
+                unread: &found.faults,
                 superseded: &found.superseded,
             })?;
         }

@@ -25,6 +25,8 @@ struct DeriveOut<'f> {
     findings: Vec<FindingOut<'f>>,
     checked: &'f BTreeMap<String, u64>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    unread: &'f [String],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
     superseded: &'f [Superseded],
 }
 
@@ -111,6 +113,7 @@ fn out<'f>(
             .collect(),
         findings: findings.iter().map(|finding| FindingOut::of(finding, &names)).collect(),
         checked: fold.checked(),
+        unread: &found.faults,
         superseded: &found.superseded,
     }
 }

@@ -58,6 +58,9 @@ impl<'f> FindingOut<'f> {
 pub struct AuditOut<'f> {
     pub findings: Vec<FindingOut<'f>>,
     pub checked: &'f BTreeMap<String, u64>,
+    /// Lines of the file that hold no item, one message each.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub unread: &'f [String],
     /// Lines of the file whose key comes again: only the last is judged.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub superseded: &'f [Superseded],

@@ -22,7 +22,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser as _};
 
-use args::{Cli, Command};
+use args::{Cli, Command, OutputFormat};
 use context::{Exit, Outcome};
 use output::{BAD, paint, warn};
 
@@ -32,18 +32,34 @@ pub fn run() -> ExitCode {
         Ok(cli) => cli,
         // `--help` and `--version` arrive here as well, with exit code 0.
         Err(error) => {
-            let _ = error.print();
+            if error.use_stderr() && asks_for_json() {
+                output::json_error(error.render().to_string().trim(), Exit::Usage as u8);
+            } else {
+                let _ = error.print();
+            }
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(Exit::Usage as u8));
         }
     };
+    let format = cli.format;
     match dispatch(cli) {
         Ok(Exit::Fine | Exit::Findings) if output::is_lost() => Exit::Incomplete.into(),
         Ok(exit) => exit.into(),
+        Err(stop) if format == OutputFormat::Json => {
+            output::json_error(&format!("{:#}", stop.error), stop.exit as u8);
+            stop.exit.into()
+        }
         Err(stop) => {
             warn(format_args!("{} {:#}", paint(BAD, "error:"), stop.error));
             stop.exit.into()
         }
     }
+}
+
+/// True if the arguments, which could not be parsed, ask for JSON.
+fn asks_for_json() -> bool {
+    let arguments: Vec<_> = std::env::args_os().collect();
+    arguments.windows(2).any(|pair| pair[0] == "--format" && pair[1] == "json")
+        || arguments.iter().any(|argument| argument == "--format=json")
 }
 
 fn dispatch(cli: Cli) -> Outcome {

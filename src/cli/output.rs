@@ -56,6 +56,12 @@ pub fn json(value: &impl Serialize) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// An error as one line of JSON on standard error, for those who asked for JSON.
+pub fn json_error(message: &str, exit: u8) {
+    let error = serde_json::json!({"error": {"message": message, "exit": exit}});
+    let _ = writeln!(std::io::stderr(), "{error}");
+}
+
 /// A number as a JSON number with all of its digits.
 pub fn exact(number: &Decimal) -> Box<RawValue> {
     let text = number.to_string();

@@ -35,7 +35,10 @@ pub async fn run(args: &ReportArgs, format: OutputFormat) -> Outcome {
     let model = model_for_table(&args.table)?;
     let names = if args.report.is_empty() { model.reports.names.clone() } else { args.report.clone() };
     if names.is_empty() {
-        return Err(usage(anyhow::anyhow!("the model names no report; choose one with --report")));
+        let shipped = shipped_names();
+        return Err(usage(anyhow::anyhow!(
+            "the model names no report; choose one with --report: a file, or a shipped report: {shipped}"
+        )));
     }
     let definitions = names.iter().map(|name| definition(name)).collect::<Result<Vec<Definition>, Stop>>()?;
     let as_of = match args.as_of {
@@ -82,16 +85,19 @@ async fn items(args: &ReportArgs, model: &Model) -> Result<FromFile<Vec<(TableKe
     Ok(FromFile { read: items, ..FromFile::default() })
 }
 
+fn shipped_names() -> String {
+    BUILTIN.map(|(name, _)| name).join(", ")
+}
+
 /// A report definition: a file, or a shipped one by name.
 pub fn definition(which: &str) -> Result<Definition, Stop> {
     let shipped = BUILTIN.iter().find(|(name, _)| *name == which);
     let (text, place) = match shipped {
         Some((name, text)) => ((*text).to_owned(), format!("reports/{name}.toml")),
         None => {
-            let names: Vec<&str> = BUILTIN.iter().map(|(name, _)| *name).collect();
             let text = std::fs::read_to_string(which)
                 .with_context(|| {
-                    format!("cannot read the report `{which}`; give a file, or a shipped report: {}", names.join(", "))
+                    format!("cannot read the report `{which}`; give a file, or a shipped report: {}", shipped_names())
                 })
                 .map_err(usage)?;
             (text, which.to_owned())

@@ -17,6 +17,7 @@ mod random;
 mod redelivery;
 mod report;
 mod restart;
+mod says;
 mod store;
 mod stream;
 mod worker;
