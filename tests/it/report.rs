@@ -167,7 +167,10 @@ fn bus_factor_counts_the_qualified_and_the_fresh_among_them() {
     ];
     let items = rows.map(|(user, skill, level, used)| user_skill(user, skill, level, used)).join("\n");
     let data = report(&model("skills"), "skills", lines(&items), "2026-03-01");
-    assert_eq!(shown(&data, "coverage"), ["no coverage|Other|NDT|1|0|0", "one person|Other|TIG|2|1|1", "covered|Other|CMM|2|2|1"]);
+    assert_eq!(
+        shown(&data, "coverage"),
+        ["no coverage|Other|NDT|1|0|0", "one person|Other|TIG|2|1|1", "covered|Other|CMM|2|2|1"]
+    );
     assert_eq!(headline(&data, "Skills with a qualified person"), "67 %");
     assert_eq!(headline(&data, "Skills with two or more"), "33 %");
     assert_eq!(shown(&data, "key-persons").len(), 1);
