@@ -174,7 +174,7 @@ fn bus_factor_counts_the_qualified_and_the_fresh_among_them() {
     assert_eq!(headline(&data, "Skills with a qualified person"), "67 %");
     assert_eq!(headline(&data, "Skills with two or more"), "33 %");
     assert_eq!(shown(&data, "key-persons").len(), 1);
-    assert_eq!(shown(&data, "stale"), ["u3|CMM|Advanced|2022-01-01|1520 days"]);
+    assert_eq!(shown(&data, "stale"), ["u3|Other|CMM|Advanced|2022-01-01|1520 days"]);
 }
 
 fn work_order(id: &str, project: &str, status: &str, scheduled: &str, completed: &str) -> String {
