@@ -15,7 +15,8 @@ const EXAMPLES: &str = "Examples:
   tablekeeper check models/quality.toml                  is the model file sound?
   tablekeeper derive --model quality --items items.jsonl what would be derived from these items?
   tablekeeper audit --model quality --items items.jsonl  which items break the conventions?
-  tablekeeper load --model my-model.toml --items items.jsonl --data-dir try   a table of your own, without AWS
+  tablekeeper load --model quality --items items.jsonl --data-dir try
+                                                         a table of your own, without AWS
   tablekeeper worker --model my-model.toml               keep the table's derived items exact
   tablekeeper verify --model my-model.toml               prove it";
 
@@ -104,9 +105,9 @@ pub struct TableArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  tablekeeper demo                             the quality-control table, in memory
-  tablekeeper demo --model skills --hold       another table; database and worker stay up to look around
-  tablekeeper demo --data-dir try              keep the tables, to try the other commands on with --data-dir try
+  tablekeeper demo                        the quality-control table, in memory
+  tablekeeper demo --model skills --hold  another table; database and worker stay up
+  tablekeeper demo --data-dir try         keep the tables, for other commands with --data-dir try
   tablekeeper demo --as-of 2026-11-30 --format json")]
 pub struct DemoArgs {
     /// A shipped model: quality, inspection, skills
@@ -129,10 +130,10 @@ pub struct DemoArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  tablekeeper worker --model my-model.toml                                   until SIGINT or SIGTERM
-  tablekeeper worker --model my-model.toml --until-idle                      until everything that is there is applied
-  tablekeeper worker --model my-model.toml --listen 127.0.0.1:9464 --log-json --worker-id keeper-1
-  tablekeeper worker --model quality --data-dir try --until-idle             on what `load` or `demo` left in ./try
+  tablekeeper worker --model my-model.toml               until SIGINT or SIGTERM
+  tablekeeper worker --model my-model.toml --until-idle  until all that is there is applied
+  tablekeeper worker --model quality --data-dir try      on what `load` or `demo` left in ./try
+  tablekeeper worker --model my-model.toml --worker-id keeper-1 --listen 127.0.0.1:9464 --log-json
 
 Logs go to standard error; RUST_LOG chooses what, for example RUST_LOG=tablekeeper=debug,warn.")]
 pub struct WorkerArgs {
@@ -213,9 +214,11 @@ pub struct DeriveArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  tablekeeper load --model quality --items models/quality.items.jsonl --data-dir try   into an embedded database in ./try
-  tablekeeper worker --model quality --data-dir try --until-idle                       derive everything from it
-  tablekeeper load --model my-model.toml --items items.jsonl --endpoint http://127.0.0.1:8000 --create")]
+  into an embedded database in ./try, and everything derived from it:
+    tablekeeper load --model quality --items models/quality.items.jsonl --data-dir try
+    tablekeeper worker --model quality --data-dir try --until-idle
+  into DynamoDB Local:
+    tablekeeper load --model quality --items items.jsonl --endpoint http://127.0.0.1:8000 --create")]
 pub struct LoadArgs {
     #[command(flatten)]
     pub table: TableArgs,
@@ -264,11 +267,11 @@ pub struct ReportArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  tablekeeper sweep --model quality                                          what is due now; run it once a day
+  tablekeeper sweep --model quality                      what is due now; run it once a day
   tablekeeper sweep --model quality --notify-file due.jsonl --format json
-  tablekeeper sweep --model quality --data-dir try --as-of 2026-12-24        as it will be on that day
+  tablekeeper sweep --model quality --data-dir try --as-of 2026-12-24
 
-A notification is sent once for each threshold, however often the sweep runs.")]
+A notification is sent once for each threshold, however often the sweep runs, and counts as sent even if --as-of is yet to come.")]
 pub struct SweepArgs {
     #[command(flatten)]
     pub table: TableArgs,

@@ -12,7 +12,7 @@ use tablekeeper::model::shipped::{SHIPPED, shipped};
 use tablekeeper::model::spec::Model;
 
 use super::args::{ModelArgs, TableArgs};
-use super::output::{count, warn};
+use super::output::{self, count, warn};
 
 /// How a command ended; the numbers are part of the command line's contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,14 +90,23 @@ pub fn load_model(args: &ModelArgs) -> Result<Model, Stop> {
             }
             Ok(loaded.model)
         }
-        Err(faults) => {
-            for fault in &faults {
-                warn(render(&source, fault));
-            }
-            let all = count(faults.len(), "fault");
-            Err(usage(anyhow::anyhow!("the model `{}` has {all}; mend it, then try again", source.place)))
-        }
+        Err(faults) => Err(refuse("model", &source, &faults)),
     }
+}
+
+/// What stops a command whose model or report definition has faults: they are shown, or for those who asked for JSON told in
+/// the error itself.
+pub fn refuse(what: &str, source: &Source, faults: &[Fault]) -> Stop {
+    let place = &source.place;
+    let has = format!("the {what} `{place}` has {}", count(faults.len(), "fault"));
+    if output::wants_json() {
+        let told: Vec<String> = faults.iter().map(|fault| format!("{place}:{fault}")).collect();
+        return usage(anyhow::anyhow!("{has}: {}", told.join(" | ")));
+    }
+    for fault in faults {
+        warn(render(source, fault));
+    }
+    usage(anyhow::anyhow!("{has}; mend it, then try again"))
 }
 
 /// The model with the command line's table names in place of its own.

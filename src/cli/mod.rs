@@ -40,11 +40,13 @@ pub fn run() -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(Exit::Usage as u8));
         }
     };
-    let format = cli.format;
+    if cli.format == OutputFormat::Json {
+        output::print_json();
+    }
     match dispatch(cli) {
         Ok(Exit::Fine | Exit::Findings) if output::is_lost() => Exit::Incomplete.into(),
         Ok(exit) => exit.into(),
-        Err(stop) if format == OutputFormat::Json => {
+        Err(stop) if output::wants_json() => {
             output::json_error(&format!("{:#}", stop.error), stop.exit as u8);
             stop.exit.into()
         }

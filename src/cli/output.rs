@@ -24,6 +24,17 @@ pub fn paint(style: Style, text: impl std::fmt::Display) -> String {
 /// Set once a line could not be written.
 static LOST: AtomicBool = AtomicBool::new(false);
 
+/// Set if results, and so errors, are printed as JSON.
+static JSON: AtomicBool = AtomicBool::new(false);
+
+pub fn print_json() {
+    JSON.store(true, Ordering::Relaxed);
+}
+
+pub fn wants_json() -> bool {
+    JSON.load(Ordering::Relaxed)
+}
+
 /// A line on standard output. A closed pipe (`| head`) ends the output, it is no error of ours; a full disk is, see [`is_lost`].
 pub fn line(text: impl std::fmt::Display) {
     if let Err(error) = writeln!(anstream::stdout(), "{text}")

@@ -9,7 +9,6 @@ use tablekeeper::adapters::analytics;
 use tablekeeper::adapters::page::{self, Encoding};
 use tablekeeper::engine::ports::Clock as _;
 use tablekeeper::model::key::TableKey;
-use tablekeeper::model::position::Fault;
 use tablekeeper::model::spec::Model;
 use tablekeeper::model::value::Item;
 use tablekeeper::report::builtin::BUILTIN;
@@ -18,9 +17,9 @@ use tablekeeper::report::input::Freshness;
 
 use super::args::{OutputFormat, ReportArgs};
 use super::connect;
-use super::context::{Exit, Outcome, Source, Stop, make_directory, model_for_table, render, usage};
+use super::context::{Exit, Outcome, Source, Stop, make_directory, model_for_table, refuse, usage};
 use super::input::{self, FromFile};
-use super::output::{count, json, line, warn};
+use super::output::{count, json, line};
 
 /// What was written for one report.
 #[derive(Serialize)]
@@ -105,15 +104,7 @@ pub fn definition(which: &str) -> Result<Definition, Stop> {
     };
     let name =
         Path::new(which).file_stem().map_or_else(|| which.to_owned(), |stem| stem.to_string_lossy().into_owned());
-    definition::parse(&text, &name).map_err(|faults| refuse(Source { text, place, name }, &faults))
-}
-
-fn refuse(source: Source, faults: &[Fault]) -> Stop {
-    for fault in faults {
-        warn(render(&source, fault));
-    }
-    let all = count(faults.len(), "fault");
-    usage(anyhow::anyhow!("the report `{}` has {all}; mend it, then try again", source.place))
+    definition::parse(&text, &name).map_err(|faults| refuse("report", &Source { text, place, name }, &faults))
 }
 
 /// Runs the reports over the items and writes page and CSV files into the directory `out`.

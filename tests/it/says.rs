@@ -35,6 +35,18 @@ async fn an_error_is_json_for_those_who_asked_for_it() {
         let text = tablekeeper(arguments).await;
         assert!(text.err.starts_with("error:") && text.code == i32::from(code), "{}", text.err);
     }
+    // All faults of a model are in the one object, with their places.
+    let folder = tempfile::tempdir().unwrap();
+    let bad = folder.path().join("bad.toml");
+    std::fs::write(&bad, "version = 2\ntabel = 1\n").unwrap();
+    for (command, option) in [("derive", "--model"), ("report", "--report")] {
+        let mut arguments = vec![command, "--items", SAMPLE, "--format", "json", option, bad.to_str().unwrap()];
+        arguments.extend((option == "--report").then_some(["--model", "quality"]).into_iter().flatten());
+        let ran = tablekeeper(&arguments).await;
+        assert_eq!(ran.code, 2, "{}", ran.err);
+        let message = error(&ran.err)["message"].as_str().unwrap().to_owned();
+        assert!(message.contains("bad.toml:2:1: error["), "{message}");
+    }
     // Help is no error.
     let help = tablekeeper(&["audit", "--format", "json", "--help"]).await;
     assert!(help.code == 0 && help.out.contains("Usage:"), "{}", help.err);
