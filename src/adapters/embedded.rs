@@ -79,6 +79,11 @@ impl Embedded {
         }
     }
 
+    /// True if the directory holds a database already.
+    pub fn is_in(data_dir: &Path) -> bool {
+        data_dir.join(DATA_FILE).is_file()
+    }
+
     /// For example `http://127.0.0.1:40123`; any Region and credentials do.
     pub fn endpoint(&self) -> &str {
         &self.endpoint

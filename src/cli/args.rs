@@ -1,9 +1,10 @@
 //! The command line's shape. Help texts and examples live here, what the commands do in their own files.
 
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use chrono::NaiveDate;
+use chrono::{Datelike as _, NaiveDate};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tablekeeper::engine::checkpoint::DEFAULT_CONSUMER;
 
@@ -14,6 +15,8 @@ const EXAMPLES: &str = "Examples:
   tablekeeper check models/quality.toml                  is the model file sound?
   tablekeeper derive --model quality --items items.jsonl what would be derived from these items?
   tablekeeper audit --model quality --items items.jsonl  which items break the conventions?
+  tablekeeper load --model quality --items items.jsonl --data-dir try
+                                                         a table of your own, without AWS
   tablekeeper worker --model my-model.toml               keep the table's derived items exact
   tablekeeper verify --model my-model.toml               prove it";
 
@@ -46,6 +49,8 @@ pub enum Command {
     Derive(DeriveArgs),
     /// Check items against the model's key conventions: a file, or the live table
     Audit(AuditArgs),
+    /// Write a file of items into a table, which can be made at the same time: to try things on data of your own
+    Load(LoadArgs),
     /// Print a quality report as one HTML page and CSV files
     Report(ReportArgs),
     /// Find what falls due and send one notification a threshold
@@ -59,6 +64,11 @@ pub enum Command {
     /// Explain a rule by its code: what, why it matters, an example, what to do instead
     Explain(ExplainArgs),
     /// Print a completion script for a shell
+    #[command(after_help = "\
+Examples:
+  tablekeeper completions bash > ~/.local/share/bash-completion/completions/tablekeeper
+  tablekeeper completions zsh > \"${fpath[1]}/_tablekeeper\"
+  tablekeeper completions fish > ~/.config/fish/completions/tablekeeper.fish")]
     Completions {
         #[arg(value_enum)]
         shell: clap_complete::Shell,
@@ -93,6 +103,12 @@ pub struct TableArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tablekeeper demo                        the quality-control table, in memory
+  tablekeeper demo --model skills --hold  another table; database and worker stay up
+  tablekeeper demo --data-dir try         keep the tables, for other commands with --data-dir try
+  tablekeeper demo --as-of 2026-11-30 --format json")]
 pub struct DemoArgs {
     /// A shipped model: quality, inspection, skills
     #[arg(long, default_value = "quality", value_name = "NAME")]
@@ -104,7 +120,7 @@ pub struct DemoArgs {
     #[arg(long, value_name = "DIR", default_value = "tablekeeper-demo")]
     pub out: PathBuf,
     /// The day on which the demo is set; default: today
-    #[arg(long, value_name = "YYYY-MM-DD")]
+    #[arg(long, value_name = "YYYY-MM-DD", value_parser = parse_day)]
     pub as_of: Option<NaiveDate>,
     /// Keep database and worker up afterwards, for trying things by hand
     #[arg(long)]
@@ -112,6 +128,14 @@ pub struct DemoArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tablekeeper worker --model my-model.toml               until SIGINT or SIGTERM
+  tablekeeper worker --model my-model.toml --until-idle  until all that is there is applied
+  tablekeeper worker --model quality --data-dir try      on what `load` or `demo` left in ./try
+  tablekeeper worker --model my-model.toml --worker-id keeper-1 --listen 127.0.0.1:9464 --log-json
+
+Logs go to standard error; RUST_LOG chooses what, for example RUST_LOG=tablekeeper=debug,warn.")]
 pub struct WorkerArgs {
     #[command(flatten)]
     pub table: TableArgs,
@@ -145,6 +169,15 @@ pub struct WorkerArgs {
     pub log_keys: bool,
 }
 
+/// Years in which things fall due: beyond them a date is a slip of the keyboard, and some leave the calendar.
+const YEARS: RangeInclusive<i32> = 1970..=2199;
+
+fn parse_day(text: &str) -> Result<NaiveDate, String> {
+    let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok();
+    day.filter(|day| text.len() == 10 && YEARS.contains(&day.year()))
+        .ok_or_else(|| format!("`{text}` is no day YYYY-MM-DD of the years {} to {}", YEARS.start(), YEARS.end()))
+}
+
 /// A name becomes part of a key.
 fn parse_name(text: &str) -> Result<String, String> {
     let fits = (1..=100).contains(&text.len()) && text.chars().all(|c| c.is_ascii_graphic() && c != '#');
@@ -172,9 +205,31 @@ pub struct CheckArgs {
 pub struct DeriveArgs {
     #[command(flatten)]
     pub model: ModelArgs,
-    /// JSON lines of plain items or of {"Item": DynamoDB JSON}, plain or gzip; - for standard input
+    /// JSON lines of plain items or of {"Item": DynamoDB JSON}, plain or gzip; - for standard input. Of several lines of one
+    /// key the last counts, as in a table
     #[arg(long, value_name = "FILE")]
     pub items: PathBuf,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  into an embedded database in ./try, and everything derived from it:
+    tablekeeper load --model quality --items models/quality.items.jsonl --data-dir try
+    tablekeeper worker --model quality --data-dir try --until-idle
+  into DynamoDB Local:
+    tablekeeper load --model quality --items items.jsonl --endpoint http://127.0.0.1:8000 --create")]
+pub struct LoadArgs {
+    #[command(flatten)]
+    pub table: TableArgs,
+    /// JSON lines of plain items or of {"Item": DynamoDB JSON}, plain or gzip; - for standard input. Read and checked to its
+    /// end before anything is written; of several lines of one key the last counts
+    #[arg(long, value_name = "FILE")]
+    pub items: PathBuf,
+    /// Make the table, on demand, with the model's indexes and a stream of new and old images, if there is none of that name. With
+    /// --data-dir this is always so
+    #[arg(long)]
+    pub create: bool,
 }
 
 #[derive(Debug, Args)]
@@ -197,11 +252,12 @@ pub struct ReportArgs {
     /// Report on this file instead of the live table; - for standard input
     #[arg(long, value_name = "FILE")]
     pub items: Option<PathBuf>,
-    /// A report definition (file, or a shipped one by name); default: those that the model names
+    /// A report definition: a file, or a shipped one by name (quality-weekly, inspection-weekly, skills); default: those that the
+    /// model names
     #[arg(long, value_name = "FILE|NAME")]
     pub report: Vec<String>,
     /// The day that the report speaks of; default: today in the site's zone
-    #[arg(long, value_name = "YYYY-MM-DD")]
+    #[arg(long, value_name = "YYYY-MM-DD", value_parser = parse_day)]
     pub as_of: Option<NaiveDate>,
     /// Directory for the page and the CSV files
     #[arg(long, value_name = "DIR", default_value = ".")]
@@ -209,11 +265,18 @@ pub struct ReportArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tablekeeper sweep --model quality                      what is due now; run it once a day
+  tablekeeper sweep --model quality --notify-file due.jsonl --format json
+  tablekeeper sweep --model quality --data-dir try --as-of 2026-12-24
+
+A notification is sent once for each threshold, however often the sweep runs, and counts as sent even if --as-of is yet to come.")]
 pub struct SweepArgs {
     #[command(flatten)]
     pub table: TableArgs,
     /// The day on which things are due; default: now
-    #[arg(long, value_name = "YYYY-MM-DD")]
+    #[arg(long, value_name = "YYYY-MM-DD", value_parser = parse_day)]
     pub as_of: Option<NaiveDate>,
     /// Append notifications to this file as JSON lines, too
     #[arg(long, value_name = "FILE")]

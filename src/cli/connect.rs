@@ -9,6 +9,7 @@ use tablekeeper::adapters::clock::SystemClock;
 use tablekeeper::adapters::dynamodb::{Connection, ConnectionOptions, DynamoStore, TableInfo};
 use tablekeeper::adapters::embedded::Embedded;
 use tablekeeper::engine::batch::Engine;
+use tablekeeper::engine::ports::StoreError;
 use tablekeeper::engine::scan::Pages;
 use tablekeeper::model::spec::{KeyAttribute, Model, Table};
 use tablekeeper::model::value::Item;
@@ -23,6 +24,8 @@ pub struct Tables {
     pub connection: Connection,
     pub store: DynamoStore,
     pub clock: SystemClock,
+    /// What the table's stream tells of a change, if it has one: `NEW_AND_OLD_IMAGES`, `KEYS_ONLY`, …
+    pub stream_view: Option<String>,
     embedded: Option<Embedded>,
 }
 
@@ -44,45 +47,100 @@ impl Tables {
     }
 }
 
+/// A connection, and the embedded database behind it where that is the one.
+pub struct Database {
+    pub connection: Connection,
+    embedded: Option<Embedded>,
+}
+
+impl Database {
+    /// The database that the arguments name; `make` is leave to begin an embedded one in a directory that has none.
+    pub async fn open(args: &TableArgs, make: bool) -> Result<Database, Stop> {
+        if let Some(dir) = &args.data_dir {
+            if !make && !Embedded::is_in(dir) {
+                return Err(usage(no_database(dir)));
+            }
+            return Database::embedded(Some(dir)).await;
+        }
+        let options = ConnectionOptions {
+            endpoint: args.endpoint.clone(),
+            local: args.endpoint.as_deref().is_some_and(is_loopback) && !has_credentials(),
+            ..ConnectionOptions::default()
+        };
+        let connection = Connection::open(options).await.map_err(usage)?;
+        Ok(Database { connection, embedded: None })
+    }
+
+    /// The embedded database in a directory or in memory, begun if need be.
+    pub async fn embedded(dir: Option<&Path>) -> Result<Database, Stop> {
+        let embedded = Embedded::start(dir).map_err(usage)?;
+        let connection = Connection::local(embedded.endpoint()).await?;
+        Ok(Database { connection, embedded: Some(embedded) })
+    }
+
+    /// The user's table as it is; it must be there and have the keys that the model declares.
+    pub async fn table(&self, table: &Table) -> Result<TableInfo, Stop> {
+        let cannot = || format!("cannot use the table `{}`", table.name);
+        let info = match self.connection.describe_table(&table.name).await {
+            Ok(info) => info,
+            Err(StoreError::NoTable(name)) if self.embedded.is_some() => {
+                return Err(usage(self.no_table(&name).await.context(cannot())));
+            }
+            // A database that is not to be reached may be there later: whoever starts the program may try again.
+            Err(error) => {
+                let stop = if error.can_retry() { Stop::from } else { usage };
+                return Err(stop(anyhow::Error::new(error).context(cannot())));
+            }
+        };
+        keys_agree(table, &info).with_context(cannot).map_err(usage)?;
+        Ok(info)
+    }
+
+    /// Nobody mistakes a Region here: what there is says most.
+    async fn no_table(&self, name: &str) -> anyhow::Error {
+        let listed = self.connection.client().list_tables().send().await;
+        let names = listed.map(|answer| answer.table_names.unwrap_or_default()).unwrap_or_default();
+        let is_state = |name: &String| name.strip_suffix("-keeper").is_some_and(|of| names.iter().any(|n| n == of));
+        let tables: Vec<String> = names.iter().filter(|name| !is_state(name)).map(|name| format!("`{name}`")).collect();
+        let there = if tables.is_empty() { "no table".to_owned() } else { tables.join(", ") };
+        anyhow::anyhow!(
+            "the database has no table `{name}`, it has {there}; choose another model or --table, or make the table with `tablekeeper load`"
+        )
+    }
+
+    /// Ends the embedded database, if there is one.
+    pub async fn close(self) {
+        if let Some(embedded) = self.embedded {
+            embedded.shutdown().await;
+        }
+    }
+}
+
+fn no_database(dir: &Path) -> anyhow::Error {
+    let dir = dir.display();
+    anyhow::anyhow!(
+        "there is no database in `{dir}`; check the path, or make one there with \
+         `tablekeeper load --model MODEL --items FILE --data-dir {dir}`"
+    )
+}
+
 /// Opens the tables: the user's must be there, Tablekeeper's own is made if need be.
 pub async fn open(args: &TableArgs, model: Model) -> Result<Tables, Stop> {
-    if let Some(dir) = &args.data_dir {
-        return embedded(Some(dir), model, false).await;
-    }
-    let options = ConnectionOptions {
-        endpoint: args.endpoint.clone(),
-        local: args.endpoint.as_deref().is_some_and(is_loopback) && !has_credentials(),
-        ..ConnectionOptions::default()
-    };
-    let connection = Connection::open(options).await.map_err(usage)?;
-    tables(model, connection, None).await
+    let database = Database::open(args, false).await?;
+    tables(model, database).await
 }
 
-/// The embedded database in a directory or in memory; `create` makes the user's table, too.
-pub async fn embedded(dir: Option<&Path>, model: Model, create: bool) -> Result<Tables, Stop> {
-    let embedded = Embedded::start(dir).map_err(usage)?;
-    let connection = Connection::local(embedded.endpoint()).await?;
-    if create {
-        connection.create_table(&model.table).await?;
-    }
-    tables(model, connection, Some(embedded)).await
-}
-
-async fn tables(model: Model, connection: Connection, embedded: Option<Embedded>) -> Result<Tables, Stop> {
+/// The tables in this database; Tablekeeper's own is made if need be.
+pub async fn tables(model: Model, database: Database) -> Result<Tables, Stop> {
+    let stream_view = database.table(&model.table).await?.stream_view;
+    let Database { connection, embedded } = database;
     let table = &model.table;
-    let cannot = || format!("cannot use the table `{}`", table.name);
-    let info = connection.describe_table(&table.name).await.map_err(|error| {
-        // A database that is not to be reached may be there later: whoever starts the program may try again.
-        let stop = if error.can_retry() { Stop::from } else { usage };
-        stop(anyhow::Error::new(error).context(cannot()))
-    })?;
-    keys_agree(table, &info).with_context(cannot).map_err(usage)?;
     connection
         .ensure_state_table(&table.state_table)
         .await
         .with_context(|| format!("cannot use the state table `{}`", table.state_table))?;
     let store = DynamoStore::new(&connection, table);
-    Ok(Tables { model: Arc::new(model), connection, store, clock: SystemClock::new(), embedded })
+    Ok(Tables { model: Arc::new(model), connection, store, clock: SystemClock::new(), stream_view, embedded })
 }
 
 /// True for an endpoint on this machine, such as the one that `demo --hold` prints.

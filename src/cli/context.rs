@@ -5,18 +5,14 @@ use std::process::ExitCode;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use anyhow::Context as _;
-use tablekeeper::adapters::files::ItemReader;
-use tablekeeper::derive::{self, Fold};
 use tablekeeper::model::derived::Severity;
-use tablekeeper::model::key::TableKey;
 use tablekeeper::model::load;
 use tablekeeper::model::position::Fault;
 use tablekeeper::model::shipped::{SHIPPED, shipped};
 use tablekeeper::model::spec::Model;
-use tablekeeper::model::value::Item;
 
 use super::args::{ModelArgs, TableArgs};
-use super::output::{count, warn};
+use super::output::{self, count, warn};
 
 /// How a command ended; the numbers are part of the command line's contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,14 +90,23 @@ pub fn load_model(args: &ModelArgs) -> Result<Model, Stop> {
             }
             Ok(loaded.model)
         }
-        Err(faults) => {
-            for fault in &faults {
-                warn(render(&source, fault));
-            }
-            let all = count(faults.len(), "fault");
-            Err(usage(anyhow::anyhow!("the model `{}` has {all}; mend it, then try again", source.place)))
-        }
+        Err(faults) => Err(refuse("model", &source, &faults)),
     }
+}
+
+/// What stops a command whose model or report definition has faults: they are shown, or for those who asked for JSON told in
+/// the error itself.
+pub fn refuse(what: &str, source: &Source, faults: &[Fault]) -> Stop {
+    let place = &source.place;
+    let has = format!("the {what} `{place}` has {}", count(faults.len(), "fault"));
+    if output::wants_json() {
+        let told: Vec<String> = faults.iter().map(|fault| format!("{place}:{fault}")).collect();
+        return usage(anyhow::anyhow!("{has}: {}", told.join(" | ")));
+    }
+    for fault in faults {
+        warn(render(source, fault));
+    }
+    usage(anyhow::anyhow!("{has}; mend it, then try again"))
 }
 
 /// The model with the command line's table names in place of its own.
@@ -121,6 +126,13 @@ pub fn model_for_table(args: &TableArgs) -> Result<Model, Stop> {
     Ok(model)
 }
 
+/// Makes the directory for results: before a long run, not after it.
+pub fn make_directory(path: &Path) -> Result<(), Stop> {
+    std::fs::create_dir_all(path)
+        .with_context(|| format!("cannot make the directory `{}`", path.display()))
+        .map_err(usage)
+}
+
 /// A fault as compilers show them: the line, a caret, the remedy.
 pub fn render(source: &Source, fault: &Fault) -> String {
     let level = match fault.severity {
@@ -130,7 +142,14 @@ pub fn render(source: &Source, fault: &Fault) -> String {
     };
     let end = fault.span.end.min(source.text.len());
     let span = fault.span.start.min(end)..end;
-    let snippet = Snippet::source(source.text.as_str())
+    // Only the lines concerned: the renderer reads all that it is given, for each fault.
+    let text = &source.text;
+    let is_end = |byte: &u8| *byte == b'\n';
+    let from = text.as_bytes()[..span.start].iter().rposition(is_end).map_or(0, |at| at + 1);
+    let to = text.as_bytes()[span.end..].iter().position(is_end).map_or(text.len(), |at| span.end + at);
+    let span = span.start - from..span.end - from;
+    let snippet = Snippet::source(&text[from..to])
+        .line_start(fault.position.line)
         .path(source.place.as_str())
         .annotation(AnnotationKind::Primary.span(span));
     let group: Group<'_> = level
@@ -139,47 +158,4 @@ pub fn render(source: &Source, fault: &Fault) -> String {
         .element(snippet)
         .element(Level::HELP.message(fault.remedy.as_str()));
     Renderer::styled().render(&[group])
-}
-
-/// Calls `each` for every source item of a file; lines that cannot be read are shown and counted.
-pub fn for_each_item(model: &Model, path: &Path, mut each: impl FnMut(TableKey, Item)) -> Result<Vec<String>, Stop> {
-    let names = model.table.key_names();
-    let mut faults = Vec::new();
-    let mut reader = ItemReader::open(path)
-        .with_context(|| format!("cannot read items from `{}`", path.display()))
-        .map_err(usage)?;
-    while let Some(item) = reader.next() {
-        match item {
-            Err(fault) => faults.push(format!("{}: {fault}", path.display())),
-            Ok(item) if item.is_ours() => {}
-            Ok(item) => match TableKey::of(&item, &names) {
-                Some(key) => each(key, item),
-                None => faults.push(format!(
-                    "{}: line {}: no key: `{}`{} must be there with type S, N or B",
-                    path.display(),
-                    reader.line(),
-                    names.partition,
-                    names.sort.as_ref().map(|sort| format!(" and `{sort}`")).unwrap_or_default(),
-                )),
-            },
-        }
-    }
-    Ok(faults)
-}
-
-/// Everything derived from a file's items, added up, and what could not be read.
-pub fn fold_items(model: &Model, path: &Path) -> Result<(Fold, Vec<String>), Stop> {
-    let mut fold = Fold::new();
-    let faults = for_each_item(model, path, |key, item| fold.add(&derive::derive(model, &key, &item)))?;
-    Ok((fold, faults))
-}
-
-/// Shows what could not be read, at most ten lines of it.
-pub fn show_faults(faults: &[String]) {
-    for fault in faults.iter().take(10) {
-        warn(fault);
-    }
-    if faults.len() > 10 {
-        warn(format_args!("... and {} more", faults.len() - 10));
-    }
 }

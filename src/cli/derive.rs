@@ -7,13 +7,15 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use tablekeeper::derive::Fold;
 use tablekeeper::derive::fold::{AggregateTotals, Entry};
+use tablekeeper::model::derived::Finding;
 use tablekeeper::model::spec::Model;
 use tablekeeper::model::value::{Item, Value};
 
 use super::args::{DeriveArgs, OutputFormat};
-use super::context::{Exit, Outcome, fold_items, load_model, show_faults};
+use super::context::{Exit, Outcome, load_model};
 use super::findings::{self, FindingOut, KeyOut};
-use super::output::{Grid, exact, heading, json, line, warn};
+use super::input::{self, FromFile, Superseded};
+use super::output::{Grid, exact, heading, json, line};
 
 #[derive(Serialize)]
 struct DeriveOut<'f> {
@@ -22,6 +24,10 @@ struct DeriveOut<'f> {
     expiries: Vec<ExpiryOut<'f>>,
     findings: Vec<FindingOut<'f>>,
     checked: &'f BTreeMap<String, u64>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    unread: &'f [String],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    superseded: &'f [Superseded],
 }
 
 #[derive(Serialize)]
@@ -48,16 +54,14 @@ struct ExpiryOut<'f> {
 
 pub fn run(args: &DeriveArgs, format: OutputFormat) -> Outcome {
     let model = load_model(&args.model)?;
-    let (fold, faults) = fold_items(&model, &args.items)?;
-    show_faults(&faults);
+    let found = input::fold(&model, &args.items)?;
+    input::show(&found);
+    let fold = &found.read;
     let aggregates = fold.aggregates(&model);
-    for totals in &aggregates {
-        for (measure, error) in &totals.overflowed {
-            warn(format_args!("{} / {measure}: the sum fits no DynamoDB number: {error}", totals.key));
-        }
-    }
+    let overflows = fold.overflows(&model);
+    let findings: Vec<&Finding> = overflows.iter().chain(fold.findings()).collect();
     match format {
-        OutputFormat::Json => json(&out(&model, &fold, &aggregates))?,
+        OutputFormat::Json => json(&out(&model, &found, &aggregates, &findings))?,
         OutputFormat::Text => {
             heading("Aggregates");
             print_aggregates(&aggregates);
@@ -66,18 +70,24 @@ pub fn run(args: &DeriveArgs, format: OutputFormat) -> Outcome {
             heading("Expiries");
             print_expiries(fold.expiries().collect());
             heading("Findings");
-            findings::print(&fold.findings());
-            line(format_args!("\n{}", findings::summary(fold.checked(), fold.unrecognised(), fold.findings().len())));
+            findings::print(&findings);
+            line(format_args!("\n{}", findings::summary(&found, findings.len())));
         }
     }
-    Ok(match (faults.is_empty(), fold.findings().is_empty()) {
+    Ok(match (found.faults.is_empty(), findings.is_empty()) {
         (false, _) => Exit::Incomplete,
         (true, false) => Exit::Findings,
         (true, true) => Exit::Fine,
     })
 }
 
-fn out<'f>(model: &Model, fold: &'f Fold, aggregates: &'f [AggregateTotals]) -> DeriveOut<'f> {
+fn out<'f>(
+    model: &Model,
+    found: &'f FromFile<Fold>,
+    aggregates: &'f [AggregateTotals],
+    findings: &[&'f Finding],
+) -> DeriveOut<'f> {
+    let fold = &found.read;
     let names = model.table.key_names();
     let key = |entry: &Entry<'_>| KeyOut(entry.key.to_item(&names));
     DeriveOut {
@@ -101,8 +111,10 @@ fn out<'f>(model: &Model, fold: &'f Fold, aggregates: &'f [AggregateTotals]) -> 
                 due: entry.item.text("Due"),
             })
             .collect(),
-        findings: fold.findings().into_iter().map(|finding| FindingOut::of(finding, &names)).collect(),
+        findings: findings.iter().map(|finding| FindingOut::of(finding, &names)).collect(),
         checked: fold.checked(),
+        unread: &found.faults,
+        superseded: &found.superseded,
     }
 }
 

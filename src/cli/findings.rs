@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use comfy_table::Cell;
 use serde::Serialize;
 use tablekeeper::adapters::files::PlainJson;
+use tablekeeper::derive::Fold;
 use tablekeeper::model::derived::{Finding, Severity};
 use tablekeeper::model::key::KeyNames;
 use tablekeeper::model::value::Item;
 
+use super::input::{self, FromFile, Superseded};
 use super::output::{Grid, count, line, severity_cell};
 
 /// Most findings that a text lists; JSON has them all.
@@ -55,7 +57,13 @@ impl<'f> FindingOut<'f> {
 #[derive(Serialize)]
 pub struct AuditOut<'f> {
     pub findings: Vec<FindingOut<'f>>,
-    pub checked: BTreeMap<String, u64>,
+    pub checked: &'f BTreeMap<String, u64>,
+    /// Lines of the file that hold no item, one message each.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub unread: &'f [String],
+    /// Lines of the file whose key comes again: only the last is judged.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub superseded: &'f [Superseded],
 }
 
 /// A table of findings; says how many there are if not all are shown.
@@ -79,13 +87,22 @@ pub fn print(findings: &[&Finding]) {
     }
 }
 
-/// `19 items checked: 3 Device, 5 WorkOrder; 2 findings`.
-pub fn summary(checked: &BTreeMap<String, u64>, unrecognised: u64, findings: usize) -> String {
+/// `19 items checked: 3 Device, 5 WorkOrder; 2 findings`, and what of the file was not used.
+pub fn summary(found: &FromFile<Fold>, findings: usize) -> String {
+    let (checked, unrecognised) = (found.read.checked(), found.read.unrecognised());
     let mut parts: Vec<String> = checked.iter().map(|(entity, number)| format!("{number} {entity}")).collect();
     if unrecognised > 0 {
         parts.push(format!("{unrecognised} of no entity"));
     }
     let total = checked.values().sum::<u64>() + unrecognised;
     let total = count(usize::try_from(total).unwrap_or(usize::MAX), "item");
-    format!("{total} checked ({}); {}", parts.join(", "), count(findings, "finding"))
+    let set_aside = match found.read.set_aside() {
+        0 => String::new(),
+        n => {
+            let items = count(usize::try_from(n).unwrap_or(usize::MAX), "item");
+            format!("; {items} neither counted nor listed, the key being in doubt (K101, K104)")
+        }
+    };
+    let unused = input::unused(found);
+    format!("{total} checked ({}); {}{set_aside}{unused}", parts.join(", "), count(findings, "finding"))
 }

@@ -9,6 +9,8 @@ mod demo;
 mod derive;
 mod explain;
 mod findings;
+mod input;
+mod load;
 mod output;
 mod proof;
 mod report;
@@ -20,7 +22,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser as _};
 
-use args::{Cli, Command};
+use args::{Cli, Command, OutputFormat};
 use context::{Exit, Outcome};
 use output::{BAD, paint, warn};
 
@@ -30,18 +32,36 @@ pub fn run() -> ExitCode {
         Ok(cli) => cli,
         // `--help` and `--version` arrive here as well, with exit code 0.
         Err(error) => {
-            let _ = error.print();
+            if error.use_stderr() && asks_for_json() {
+                output::json_error(error.render().to_string().trim(), Exit::Usage as u8);
+            } else {
+                let _ = error.print();
+            }
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(Exit::Usage as u8));
         }
     };
+    if cli.format == OutputFormat::Json {
+        output::print_json();
+    }
     match dispatch(cli) {
         Ok(Exit::Fine | Exit::Findings) if output::is_lost() => Exit::Incomplete.into(),
         Ok(exit) => exit.into(),
+        Err(stop) if output::wants_json() => {
+            output::json_error(&format!("{:#}", stop.error), stop.exit as u8);
+            stop.exit.into()
+        }
         Err(stop) => {
             warn(format_args!("{} {:#}", paint(BAD, "error:"), stop.error));
             stop.exit.into()
         }
     }
+}
+
+/// True if the arguments, which could not be parsed, ask for JSON.
+fn asks_for_json() -> bool {
+    let arguments: Vec<_> = std::env::args_os().collect();
+    arguments.windows(2).any(|pair| pair[0] == "--format" && pair[1] == "json")
+        || arguments.iter().any(|argument| argument == "--format=json")
 }
 
 fn dispatch(cli: Cli) -> Outcome {
@@ -58,6 +78,7 @@ fn dispatch(cli: Cli) -> Outcome {
             Ok(Exit::Fine)
         }
         Command::Demo(args) => block_on(demo::run(&args, format)),
+        Command::Load(args) => block_on(load::run(&args, format)),
         Command::Worker(args) => block_on(worker::run(&args, format)),
         Command::Audit(args) => block_on(audit::run(&args, format)),
         Command::Report(args) => block_on(report::run(&args, format)),

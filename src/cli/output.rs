@@ -24,6 +24,17 @@ pub fn paint(style: Style, text: impl std::fmt::Display) -> String {
 /// Set once a line could not be written.
 static LOST: AtomicBool = AtomicBool::new(false);
 
+/// Set if results, and so errors, are printed as JSON.
+static JSON: AtomicBool = AtomicBool::new(false);
+
+pub fn print_json() {
+    JSON.store(true, Ordering::Relaxed);
+}
+
+pub fn wants_json() -> bool {
+    JSON.load(Ordering::Relaxed)
+}
+
 /// A line on standard output. A closed pipe (`| head`) ends the output, it is no error of ours; a full disk is, see [`is_lost`].
 pub fn line(text: impl std::fmt::Display) {
     if let Err(error) = writeln!(anstream::stdout(), "{text}")
@@ -54,6 +65,12 @@ pub fn heading(text: &str) {
 pub fn json(value: &impl Serialize) -> anyhow::Result<()> {
     line(serde_json::to_string_pretty(value)?);
     Ok(())
+}
+
+/// An error as one line of JSON on standard error, for those who asked for JSON.
+pub fn json_error(message: &str, exit: u8) {
+    let error = serde_json::json!({"error": {"message": message, "exit": exit}});
+    let _ = writeln!(std::io::stderr(), "{error}");
 }
 
 /// A number as a JSON number with all of its digits.

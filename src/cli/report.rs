@@ -9,7 +9,6 @@ use tablekeeper::adapters::analytics;
 use tablekeeper::adapters::page::{self, Encoding};
 use tablekeeper::engine::ports::Clock as _;
 use tablekeeper::model::key::TableKey;
-use tablekeeper::model::position::Fault;
 use tablekeeper::model::spec::Model;
 use tablekeeper::model::value::Item;
 use tablekeeper::report::builtin::BUILTIN;
@@ -18,8 +17,9 @@ use tablekeeper::report::input::Freshness;
 
 use super::args::{OutputFormat, ReportArgs};
 use super::connect;
-use super::context::{Exit, Outcome, Source, Stop, for_each_item, model_for_table, render, show_faults, usage};
-use super::output::{count, json, line, warn};
+use super::context::{Exit, Outcome, Source, Stop, make_directory, model_for_table, refuse, usage};
+use super::input::{self, FromFile};
+use super::output::{count, json, line};
 
 /// What was written for one report.
 #[derive(Serialize)]
@@ -34,18 +34,22 @@ pub async fn run(args: &ReportArgs, format: OutputFormat) -> Outcome {
     let model = model_for_table(&args.table)?;
     let names = if args.report.is_empty() { model.reports.names.clone() } else { args.report.clone() };
     if names.is_empty() {
-        return Err(usage(anyhow::anyhow!("the model names no report; choose one with --report")));
+        let shipped = shipped_names();
+        return Err(usage(anyhow::anyhow!(
+            "the model names no report; choose one with --report: a file, or a shipped report: {shipped}"
+        )));
     }
     let definitions = names.iter().map(|name| definition(name)).collect::<Result<Vec<Definition>, Stop>>()?;
     let as_of = match args.as_of {
         Some(day) => day,
         None => tablekeeper::adapters::clock::SystemClock::new().now().with_timezone(&model.zone).date_naive(),
     };
-    let (items, faults) = items(args, &model).await?;
-    show_faults(&faults);
+    make_directory(&args.out)?;
+    let found = items(args, &model).await?;
+    input::show(&found);
     let source = args.items.as_ref().map_or_else(|| model.table.name.clone(), |path| path.display().to_string());
     let freshness = Freshness { source: Some(source), ..Freshness::default() };
-    let written = write(&model, &definitions, items, as_of, freshness, &args.out)?;
+    let written = write(&model, &definitions, found.read, as_of, freshness, &args.out)?;
     match format {
         OutputFormat::Json => json(&written)?,
         OutputFormat::Text => {
@@ -60,15 +64,14 @@ pub async fn run(args: &ReportArgs, format: OutputFormat) -> Outcome {
             }
         }
     }
-    Ok(if faults.is_empty() { Exit::Fine } else { Exit::Incomplete })
+    Ok(if found.faults.is_empty() { Exit::Fine } else { Exit::Incomplete })
 }
 
-async fn items(args: &ReportArgs, model: &Model) -> Result<(Vec<(TableKey, Item)>, Vec<String>), Stop> {
-    let mut items = Vec::new();
+async fn items(args: &ReportArgs, model: &Model) -> Result<FromFile<Vec<(TableKey, Item)>>, Stop> {
     if let Some(path) = &args.items {
-        let faults = for_each_item(model, path, |key, item| items.push((key, item)))?;
-        return Ok((items, faults));
+        return input::read(model, path, |items: &mut Vec<_>, _, key, item| items.push((key, item)));
     }
+    let mut items = Vec::new();
     let tables = connect::open(&args.table, model.clone()).await?;
     let names = model.table.key_names();
     connect::for_each_source_item(&tables, |item| {
@@ -78,7 +81,11 @@ async fn items(args: &ReportArgs, model: &Model) -> Result<(Vec<(TableKey, Item)
     })
     .await?;
     tables.close().await;
-    Ok((items, Vec::new()))
+    Ok(FromFile { read: items, ..FromFile::default() })
+}
+
+fn shipped_names() -> String {
+    BUILTIN.map(|(name, _)| name).join(", ")
 }
 
 /// A report definition: a file, or a shipped one by name.
@@ -87,10 +94,9 @@ pub fn definition(which: &str) -> Result<Definition, Stop> {
     let (text, place) = match shipped {
         Some((name, text)) => ((*text).to_owned(), format!("reports/{name}.toml")),
         None => {
-            let names: Vec<&str> = BUILTIN.iter().map(|(name, _)| *name).collect();
             let text = std::fs::read_to_string(which)
                 .with_context(|| {
-                    format!("cannot read the report `{which}`; give a file, or a shipped report: {}", names.join(", "))
+                    format!("cannot read the report `{which}`; give a file, or a shipped report: {}", shipped_names())
                 })
                 .map_err(usage)?;
             (text, which.to_owned())
@@ -98,18 +104,10 @@ pub fn definition(which: &str) -> Result<Definition, Stop> {
     };
     let name =
         Path::new(which).file_stem().map_or_else(|| which.to_owned(), |stem| stem.to_string_lossy().into_owned());
-    definition::parse(&text, &name).map_err(|faults| refuse(Source { text, place, name }, &faults))
+    definition::parse(&text, &name).map_err(|faults| refuse("report", &Source { text, place, name }, &faults))
 }
 
-fn refuse(source: Source, faults: &[Fault]) -> Stop {
-    for fault in faults {
-        warn(render(&source, fault));
-    }
-    let all = count(faults.len(), "fault");
-    usage(anyhow::anyhow!("the report `{}` has {all}; mend it, then try again", source.place))
-}
-
-/// Runs the reports over the items and writes page and CSV files into `out`.
+/// Runs the reports over the items and writes page and CSV files into the directory `out`.
 pub fn write(
     model: &Model,
     definitions: &[Definition],
@@ -118,9 +116,6 @@ pub fn write(
     freshness: Freshness,
     out: &Path,
 ) -> Result<Vec<Written>, Stop> {
-    std::fs::create_dir_all(out)
-        .with_context(|| format!("cannot make the directory `{}`", out.display()))
-        .map_err(usage)?;
     let input = analytics::collect(model, items, as_of, freshness);
     let save = |name: String, bytes: &[u8]| -> Result<PathBuf, Stop> {
         let path = out.join(name);

@@ -70,6 +70,9 @@ pub async fn run(args: &WorkerArgs, format: OutputFormat) -> Outcome {
     };
     // Records must not be applied to counts that no ledger knows of.
     reconcile::refuse_to_count_twice(&tables.engine()).await?;
+    if let Some(cost) = tables.stream_view.as_deref().and_then(cost_of_view) {
+        tracing::warn!("{cost}");
+    }
     let result = observed(&tables, &settings, Log { keys: args.log_keys }, listening, stop).await;
     tables.close().await;
     let report = result?;
@@ -91,6 +94,16 @@ pub async fn run(args: &WorkerArgs, format: OutputFormat) -> Outcome {
     Ok(if report.gap_open { Exit::Incomplete } else { Exit::Fine })
 }
 
+/// What it costs that the stream does not tell all of a change; the derived items come out the same.
+fn cost_of_view(view: &str) -> Option<String> {
+    let cost = match view {
+        "NEW_AND_OLD_IMAGES" => return None,
+        "NEW_IMAGE" => "no record can be passed over for changing nothing that is derived: each reads its ledger row",
+        _ => "each record reads its item from the table, and those of derived items do too",
+    };
+    Some(format!("the stream's view is {view}: {cost}; a stream of NEW_AND_OLD_IMAGES saves these reads"))
+}
+
 /// How this worker shares the shards. The embedded database in a directory has one process, which needs no leases.
 fn leases(args: &WorkerArgs, clock: &impl Clock) -> Option<LeaseSettings> {
     if args.lease_seconds == 0 || args.table.data_dir.is_some() {
@@ -102,7 +115,6 @@ fn leases(args: &WorkerArgs, clock: &impl Clock) -> Option<LeaseSettings> {
     Some(LeaseSettings { worker, lease_time: Duration::from_secs(args.lease_seconds) })
 }
 
-/// Reads the table's stream until `stop` completes, or until idle by the settings.
 /// Reads until told to stop, with a log and, if so wished, with health and metrics over HTTP.
 async fn observed(
     tables: &Tables,
@@ -203,10 +215,13 @@ pub fn stop_signal() -> impl Future<Output = ()> + Send {
     }
 }
 
+/// What this program says, and of what it is made of errors only: the SDK and the embedded database warn of what is then handled.
+const LOG_DEFAULT: &str = "tablekeeper=info,error";
+
 /// Logs go to standard error; `RUST_LOG` chooses what.
 fn start_log(as_json: bool) {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("tablekeeper=info,warn"));
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(LOG_DEFAULT));
     // Colours are for eyes: a file or a journal would keep their escape sequences.
     let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colours);

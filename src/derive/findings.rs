@@ -22,7 +22,7 @@ pub const TOTALS: &str = "findings";
 pub const COUNT_PREFIX: &str = "Count_";
 
 /// Messages of this length, in bytes, are not added to.
-const MESSAGE_SIZE_MAX: usize = 1_000;
+pub(super) const MESSAGE_SIZE_MAX: usize = 1_000;
 
 /// Longest value in a finding, in characters.
 const SHOWN_MAX: usize = 300;
@@ -57,8 +57,7 @@ impl<'a> Findings<'a> {
 
     /// Adds a finding. What a second one of the same rule and attribute says is added to the first one's message.
     pub fn push(&mut self, rule: &Rule, details: Details) {
-        let same = |finding: &&mut Finding| finding.code == rule.code && finding.attribute == details.attribute;
-        if let Some(first) = self.list.iter_mut().find(same) {
+        if let Some(first) = self.find(rule, details.attribute.as_deref()) {
             if first.message.len() < MESSAGE_SIZE_MAX && !first.message.contains(&details.message) {
                 first.message.push_str("; also: ");
                 first.message.push_str(&details.message);
@@ -75,6 +74,11 @@ impl<'a> Findings<'a> {
             actual: details.actual,
             message: details.message,
         });
+    }
+
+    /// The finding of this rule about this attribute, if there is one.
+    pub fn find(&mut self, rule: &Rule, attribute: Option<&str>) -> Option<&mut Finding> {
+        self.list.iter_mut().find(|finding| finding.code == rule.code && finding.attribute.as_deref() == attribute)
     }
 
     pub fn has(&self, code: &str, attribute: Option<&str>) -> bool {

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use super::findings::{Findings, TOTALS};
+use super::rules::{a308, k101, k104};
 use crate::model::decimal::{Decimal, DecimalError, Sum};
 use crate::model::derived::{Derived, Finding, RowKind};
 use crate::model::key::TableKey;
@@ -20,6 +22,7 @@ pub struct Fold {
     findings: Vec<Finding>,
     checked: BTreeMap<String, u64>,
     unrecognised: u64,
+    set_aside: u64,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -62,6 +65,7 @@ impl Fold {
             Some(entity) => *self.checked.entry(entity.clone()).or_default() += 1,
             None => self.unrecognised += 1,
         }
+        self.set_aside += u64::from(is_set_aside(derived));
         for count in &derived.counts {
             let id = (count.aggregate.clone(), count.key.clone());
             let group =
@@ -128,15 +132,42 @@ impl Fold {
         findings
     }
 
+    /// One finding, under the aggregate's key, for each total that no DynamoDB number can hold.
+    pub fn overflows(&self, model: &Model) -> Vec<Finding> {
+        let mut all = Vec::new();
+        for totals in self.aggregates(model) {
+            let mut findings = Findings::new(model, &totals.key);
+            findings.of_entity(model.aggregate(&totals.name).map(|aggregate| aggregate.of.as_str()));
+            for (measure, error) in &totals.overflowed {
+                a308::total(measure, &totals.name, error, &mut findings);
+            }
+            all.extend(findings.finish().0);
+        }
+        all
+    }
+
     /// Items by the entity that they were recognised as.
     pub fn checked(&self) -> &BTreeMap<String, u64> {
         &self.checked
+    }
+
+    /// Items of an entity of which nothing but findings is derived, because their primary key is in doubt.
+    pub fn set_aside(&self) -> u64 {
+        self.set_aside
     }
 
     /// Items that are no entity's, or several's.
     pub fn unrecognised(&self) -> u64 {
         self.unrecognised
     }
+}
+
+/// A primary key that breaks its template always leaves nothing but findings; K104 may be about an index key too.
+fn is_set_aside(derived: &Derived) -> bool {
+    let has = |code: &str| derived.findings.iter().any(|finding| finding.code == code);
+    let is_bare = derived.counts.iter().all(|count| count.aggregate == TOTALS)
+        && derived.rows.iter().all(|row| row.kind == RowKind::Finding);
+    derived.entity.is_some() && is_bare && (has(k101::RULE.code) || has(k104::RULE.code))
 }
 
 fn entries(rows: &BTreeMap<(String, TableKey), Item>) -> impl Iterator<Item = Entry<'_>> {

@@ -3,7 +3,7 @@
 //! Two passes, because a variable that one index's key needs may be known only from another's: first every key that is
 //! there is read, then each index is judged.
 
-use crate::model::spec::{EntityIndex, Index, KeyAttribute};
+use crate::model::spec::{Condition, EntityIndex, Index, KeyAttribute};
 use crate::model::template::Template;
 use crate::model::value::Value;
 
@@ -24,6 +24,7 @@ struct Slot<'a> {
 
 struct Judged<'a> {
     index: &'a Index,
+    declared: &'a EntityIndex,
     /// The condition of a sparse index holds.
     wanted: bool,
     slots: Vec<Slot<'a>>,
@@ -61,7 +62,7 @@ fn read<'a>(scope: &mut Scope<'a>, declared: &'a EntityIndex, index: &'a Index) 
         let is_sort = index.sort.iter().any(|sort| sort.name == *name);
         slots.push(Slot { attribute, is_sort, template, actual, reading });
     }
-    Judged { index, wanted, slots }
+    Judged { index, declared, wanted, slots }
 }
 
 /// The item belongs in this index.
@@ -110,12 +111,8 @@ fn disagreement(
         }
         Reading::Unrendered(RenderFault::Absent { name }) => {
             if !is_required(scope, name) {
-                g203::found(
-                    index,
-                    (at, actual),
-                    &format!("its key is made of `{name}`, which the item does not have"),
-                    findings,
-                );
+                let because = format!("its key is made of `{name}`, which the item does not have");
+                g203::found(index, &[(at, actual)], &because, findings);
             }
         }
         Reading::Unrendered(fault) => {
@@ -129,20 +126,28 @@ fn should_be_present(scope: &Scope<'_>, judged: &Judged<'_>, findings: &mut Find
     let index = judged.index.name.as_str();
     let mut expected = Vec::new();
     for slot in &judged.slots {
+        let name = slot.attribute.name.as_str();
         match scope.expected(slot.template, slot.attribute.kind) {
-            Ok(value) => expected.push(shown(&value)),
-            Err(RenderFault::Unbound { .. }) => expected.push(slot.template.source.clone()),
+            Ok(value) => expected.push((name, shown(&value))),
+            Err(RenderFault::Unbound { .. }) => expected.push((name, slot.template.source.clone())),
             // An optional attribute that is not there keeps the item out of the index by nature; a required one is A301's.
             Err(RenderFault::Absent { .. }) => return,
             Err(fault) => {
-                let at = slot.attribute.name.as_str();
-                a309::found(&format!("index {index}"), Some(at), None, &fault.to_string(), findings);
+                a309::found(&format!("index {index}"), Some(name), None, &fault.to_string(), findings);
                 return;
             }
         }
     }
-    if let (Some(slot), Some(expected)) = (judged.slots.first(), expected.into_iter().next()) {
-        g204::found(index, &slot.attribute.name, expected, findings);
+    let holding: Vec<String> = judged.declared.when.iter().map(|condition| is(scope, condition)).collect();
+    g204::found(index, &expected, &holding.join(" and "), findings);
+}
+
+/// `` `State` is `open` ``: what a condition looks at.
+fn is(scope: &Scope<'_>, condition: &Condition) -> String {
+    let name = &condition.attribute;
+    match scope.value(name).ok().or_else(|| scope.item.get(name)) {
+        Some(value) => format!("`{name}` is `{}`", shown(value)),
+        None => format!("`{name}` is absent"),
     }
 }
 
@@ -151,8 +156,10 @@ fn unwanted(scope: &Scope<'_>, judged: &Judged<'_>, findings: &mut Findings<'_>)
     let present: Vec<(&str, &Value)> =
         judged.slots.iter().filter_map(|slot| Some((slot.attribute.name.as_str(), slot.actual?))).collect();
     let is_in_index = present.len() == judged.slots.len();
-    let because = "the condition of the sparse index does not hold";
-    not_there(scope, judged.index, &present, is_in_index, because, findings);
+    let failing = judged.declared.when.iter().find(|condition| !scope.holds(std::slice::from_ref(*condition)));
+    let because =
+        failing.map(|condition| format!("{}, not `{}`", is(scope, condition), condition.values.join("` or `")));
+    not_there(scope, judged.index, &present, is_in_index, &because.unwrap_or_default(), findings);
 }
 
 /// The item's entity does not have this index.
@@ -177,11 +184,12 @@ fn not_there(
 ) {
     let own_reason = |name: &str| is_primary_key(scope, name) || in_other_index(scope, index, name);
     let is_declared = |name: &str| scope.entity.attribute(name).is_some();
-    let removable = present.iter().find(|(name, _)| !own_reason(name) && !is_declared(name));
-    let by_attribute = present.iter().find(|(name, _)| is_in_index && !own_reason(name));
-    if let Some((name, value)) = removable.or(by_attribute) {
-        g203::found(&index.name, (name, value), because, findings);
-    }
+    let own: Vec<(&str, &Value)> = present.iter().copied().filter(|(name, _)| !own_reason(name)).collect();
+    let removable: Vec<(&str, &Value)> = own.iter().copied().filter(|(name, _)| !is_declared(name)).collect();
+    // Without one of its keys the item leaves the index: of declared attributes the first will do.
+    let by_attribute = if is_in_index { own.into_iter().take(1).collect() } else { Vec::new() };
+    let unwanted = if removable.is_empty() { by_attribute } else { removable };
+    g203::found(&index.name, &unwanted, because, findings);
 }
 
 fn is_primary_key(scope: &Scope<'_>, name: &str) -> bool {

@@ -12,7 +12,7 @@ use crate::model::time::{self, TimeError};
 use crate::model::value::{ITEM_SIZE_MAX, Item, SOURCE, Value};
 
 use super::counts::rendered;
-use super::findings::Findings;
+use super::findings::{Findings, shown};
 use super::own;
 use super::render::plain;
 use super::rules::{a304, a305, a309};
@@ -54,6 +54,12 @@ pub fn rows(scope: &Scope<'_>, key: &TableKey, findings: &mut Findings<'_>) -> V
 
 fn listing_row(scope: &Scope<'_>, source: &TableKey, listing: &Listing, findings: &mut Findings<'_>) -> Option<Row> {
     let what = format!("listing {}", listing.name);
+    if let Some((name, value)) = of_other_type(scope, listing) {
+        let (is, declared) = (value.kind().name(), scope.entity.attribute(name).map_or("", |a| a.kind.name()));
+        let reason = format!("`{name}` is of type {is}, declared is {declared}");
+        a309::found(&what, Some(name), Some(shown(value)), &reason, findings);
+        return None;
+    }
     let mut partition = rendered(scope, &listing.partition, &what, findings)?;
     let mut sort = match &listing.sort {
         Some(template) => Some(rendered(scope, template, &what, findings)?),
@@ -88,6 +94,17 @@ fn listing_row(scope: &Scope<'_>, source: &TableKey, listing: &Listing, findings
         .with("Group", Value::M(group))
         .with(SOURCE, own::source(scope.model, source));
     Some(Row { kind: RowKind::Listing, name: listing.name.clone(), key, item })
+}
+
+/// The first value in the listing's key that has another type than declared. An index would not hold such an item and a sum leaves
+/// it out; a text among numbers would stand in the order of what it looks like.
+fn of_other_type<'s>(scope: &'s Scope<'_>, listing: &'s Listing) -> Option<(&'s str, &'s Value)> {
+    let variables = std::iter::once(&listing.partition).chain(&listing.sort).flat_map(Template::variables);
+    let mut declared = variables.filter_map(|variable| scope.entity.attribute(&variable.name));
+    declared.find_map(|attribute| {
+        let value = scope.value(&attribute.name).ok().filter(|value| value.kind() != attribute.kind)?;
+        Some((attribute.name.as_str(), value))
+    })
 }
 
 fn expiry_row(scope: &Scope<'_>, source: &TableKey, expiry: &Expiry, findings: &mut Findings<'_>) -> Option<Row> {

@@ -12,15 +12,7 @@ use super::scope::{Scope, key_text};
 /// The keys of an item whose entity is known and whose primary key agrees: value by value.
 pub fn check(scope: &Scope<'_>, key: &TableKey, findings: &mut Findings<'_>) {
     for (at, template, text) in keys(scope, key) {
-        for variable in template.variables() {
-            let Ok(value) = scope.value(&variable.name) else { continue };
-            let attribute = scope.entity.attribute(&variable.name);
-            let Ok(written) = write_one(variable, value, attribute) else { continue };
-            let is_declared = plain(value).is_some_and(|text| attribute.is_some_and(|a| a.one_of.contains(&text)));
-            if !is_declared && let Some(part) = s402::placeholder(&written, &scope.model.delimiter) {
-                s402::found(at, &text, part, findings);
-            }
-        }
+        placeholders(scope, at, template, &text, findings);
         delimiters(scope, template, &format!("the key `{at}`"), findings);
     }
     let aggregates = scope.model.aggregates.iter().filter(|aggregate| aggregate.of == scope.entity.name);
@@ -39,10 +31,37 @@ pub fn check_raw(names: [Option<&str>; 2], key: &TableKey, delimiter: &str, find
     let values = [Some(&key.partition), key.sort.as_ref()];
     for (name, value) in names.into_iter().zip(values) {
         if let (Some(name), Some(Value::S(text))) = (name, value)
-            && let Some(part) = s402::placeholder(text, delimiter)
+            && let Some(part) = s402::placeholder(text, delimiter, &[])
         {
             s402::found(name, text, part, findings);
         }
+    }
+}
+
+/// The key as it is stored: what its attributes would give may be another, and that is G201's.
+fn placeholders(scope: &Scope<'_>, at: &str, template: &Template, text: &str, findings: &mut Findings<'_>) {
+    let delimiter = &scope.model.delimiter;
+    let mut declared = template.literal_parts(delimiter);
+    for variable in template.variables() {
+        let Ok(value) = scope.value(&variable.name) else { continue };
+        let attribute = scope.entity.attribute(&variable.name);
+        let Ok(written) = write_one(variable, value, attribute) else { continue };
+        let is_declared = plain(value).is_some_and(|text| attribute.is_some_and(|a| a.one_of.contains(&text)));
+        if is_declared {
+            declared.push(written);
+        } else if let Some(part) = s402::placeholder(&written, delimiter, &[])
+            && !part.is_empty()
+            && text.contains(part)
+        {
+            // A value that shares its part of the key with a literal, as in `{a}-{b}`.
+            return s402::found(at, text, part, findings);
+        }
+    }
+    // An empty key is G205's.
+    if !text.is_empty()
+        && let Some(part) = s402::placeholder(text, delimiter, &declared)
+    {
+        s402::found(at, text, part, findings);
     }
 }
 

@@ -13,16 +13,21 @@ pub struct Position {
 }
 
 impl Position {
-    /// The position of byte `offset` in `text`.
-    pub fn of(text: &str, offset: usize) -> Position {
+    /// The position of byte `offset` in `text`, whose lines begin at `lines`.
+    pub fn of(text: &str, lines: &[usize], offset: usize) -> Position {
         let mut offset = offset.min(text.len());
         while !text.is_char_boundary(offset) {
             offset -= 1;
         }
-        let before = &text[..offset];
-        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-        Position { line: before.matches('\n').count() + 1, column: before[line_start..].chars().count() + 1 }
+        let line = lines.partition_point(|start| *start <= offset);
+        let start = line.checked_sub(1).and_then(|before| lines.get(before)).copied().unwrap_or_default();
+        Position { line: line.max(1), column: text[start..offset].chars().count() + 1 }
     }
+}
+
+/// The bytes at which the lines of a text begin: found once, because a file may have a fault a line.
+pub fn line_starts(text: &str) -> Vec<usize> {
+    std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect()
 }
 
 impl fmt::Display for Position {

@@ -132,6 +132,22 @@ impl Template {
         }
     }
 
+    /// The parts of the key between delimiters that are literals as a whole, and so are the same in every key.
+    pub fn literal_parts(&self, delimiter: &str) -> Vec<String> {
+        let mut parts = Vec::new();
+        for (number, segment) in self.segments.iter().enumerate() {
+            let Segment::Literal(text) = segment else { continue };
+            let pieces: Vec<&str> = if delimiter.is_empty() { vec![text] } else { text.split(delimiter).collect() };
+            let last = pieces.len() - 1;
+            let is_first = number == 0;
+            let is_last = number + 1 == self.segments.len();
+            // The pieces at the ends belong to the variables beside them.
+            let whole = pieces.iter().enumerate().filter(|(at, _)| (*at > 0 || is_first) && (*at < last || is_last));
+            parts.extend(whole.map(|(_, piece)| (*piece).to_owned()));
+        }
+        parts
+    }
+
     /// True if the template is one bare variable: `{Category}`. Such a key may be a number.
     pub fn bare_variable(&self) -> Option<&Variable> {
         match self.segments.as_slice() {
@@ -226,6 +242,16 @@ mod tests {
         assert_eq!(template.segments[4], Segment::Literal("{x}".to_owned()));
         let names: Vec<&str> = template.variables().map(|v| v.name.as_str()).collect();
         assert_eq!(names, ["Number", "Name"]);
+    }
+
+    #[test]
+    fn literal_parts_are_those_between_delimiters() {
+        let parts = |source: &str| Template::parse(source).unwrap().literal_parts("#").join(",");
+        assert_eq!(parts("USER#{u}"), "USER");
+        assert_eq!(parts("A##{b}#null"), "A,,null");
+        assert_eq!(parts("X{a}Y#Z#{b}"), "Z");
+        assert_eq!(parts("null"), "null");
+        assert_eq!(parts("{a}"), "");
     }
 
     #[test]

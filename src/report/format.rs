@@ -127,6 +127,39 @@ pub fn short(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
+/// Figures of one axis, all in one notation: the same decimals, thousands parted in all or none, exponents for all or none.
+pub fn alike(values: &[f64]) -> Vec<String> {
+    let largest = values.iter().fold(0.0f64, |largest, value| largest.max(value.abs()));
+    // Ticks are sums of steps and so a little beside the round figure.
+    let is_round = |value: f64, decimals: i32| {
+        let scaled = value * 10f64.powi(decimals);
+        (scaled - scaled.round()).abs() <= largest.max(1e-3) * 10f64.powi(decimals) * 1e-6
+    };
+    let decimals = (0..=4).find(|decimals| values.iter().all(|value| is_round(*value, *decimals)));
+    let is_readable = largest == 0.0 || (1e-3..1e15).contains(&largest);
+    match decimals.and_then(|decimals| usize::try_from(decimals).ok()) {
+        Some(decimals) if is_readable => {
+            let shown = values.iter().map(|value| decimal(*value, decimals));
+            if largest < 1e4 { shown.collect() } else { shown.map(|text| parted(&text)).collect() }
+        }
+        // Three decimals take off what sums of steps have too much.
+        _ => values.iter().map(|value| exponential(format!("{value:.3e}").parse().unwrap_or(*value))).collect(),
+    }
+}
+
+fn exponential(value: f64) -> String {
+    format!("{value:e}")
+}
+
+/// Thousands of four digits parted, too.
+fn parted(text: &str) -> String {
+    let digits = text.trim_start_matches('-').split('.').next().unwrap_or_default();
+    match digits.len() == 4 && digits.is_ascii() {
+        true => text.replacen(digits, &format!("{}\u{202f}{}", &digits[..1], &digits[1..]), 1),
+        false => text.to_owned(),
+    }
+}
+
 /// Fixed decimals with a narrow space between thousands; never `-0`.
 fn decimal(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
@@ -184,6 +217,20 @@ mod tests {
             assert_eq!(format.show(&Cell::Null), NO_DATA);
             assert_eq!(format.show(&Cell::Num(f64::NAN)), NO_DATA);
         }
+    }
+
+    #[test]
+    fn figures_of_one_axis_are_written_alike() {
+        let shown = |values: &[f64]| alike(values).join(" ");
+        assert_eq!(shown(&[0.0, 0.5, 1.0, 1.5]), "0.0 0.5 1.0 1.5");
+        assert_eq!(shown(&[0.0, 0.1 + 0.2, 0.6]), "0.0 0.3 0.6");
+        assert_eq!(shown(&[-2.0, 0.0, 2.0]), "-2 0 2");
+        assert_eq!(shown(&[0.0, 5000.0, 10000.0]), "0 5\u{202f}000 10\u{202f}000");
+        assert_eq!(shown(&[0.0, 500.0, 1000.0]), "0 500 1000");
+        assert_eq!(shown(&[0.0, 2e-5, 2e-5 + 2e-5 + 2e-5]), "0e0 2e-5 6e-5");
+        assert_eq!(shown(&[0.0, 1e15, 2e15]), "0e0 1e15 2e15");
+        assert_eq!(shown(&[0.0, 0.002, 0.004]), "0.000 0.002 0.004");
+        assert_eq!(shown(&[0.0]), "0");
     }
 
     #[test]

@@ -124,9 +124,12 @@ fn the_skills_report_has_the_right_answers() {
         shown(&data, "distribution"),
         ["Backend|Go|1|0|0|1|0|2", "Frontend|React|0|1|0|0|0|1", "Programming|Python|0|0|1|1|0|2"]
     );
-    assert_eq!(shown(&data, "coverage"), ["no coverage|React|1|0|0", "one person|Go|2|1|1", "covered|Python|2|2|2"]);
+    assert_eq!(
+        shown(&data, "coverage"),
+        ["no coverage|Frontend|React|1|0|0", "one person|Backend|Go|2|1|1", "covered|Programming|Python|2|2|2"]
+    );
     assert_eq!(shown(&data, "key-persons"), ["alice_smith|Alice Smith|Backend|Go|Expert|7"]);
-    assert_eq!(shown(&data, "experience")[0], "john_doe, Python|Expert|10|150");
+    assert_eq!(shown(&data, "experience")[0], "john_doe, Python|Programming|Expert|10|150");
     assert_eq!(shown(&data, "stale"), [""; 0]);
 }
 
@@ -164,11 +167,14 @@ fn bus_factor_counts_the_qualified_and_the_fresh_among_them() {
     ];
     let items = rows.map(|(user, skill, level, used)| user_skill(user, skill, level, used)).join("\n");
     let data = report(&model("skills"), "skills", lines(&items), "2026-03-01");
-    assert_eq!(shown(&data, "coverage"), ["no coverage|NDT|1|0|0", "one person|TIG|2|1|1", "covered|CMM|2|2|1"]);
+    assert_eq!(
+        shown(&data, "coverage"),
+        ["no coverage|Other|NDT|1|0|0", "one person|Other|TIG|2|1|1", "covered|Other|CMM|2|2|1"]
+    );
     assert_eq!(headline(&data, "Skills with a qualified person"), "67 %");
     assert_eq!(headline(&data, "Skills with two or more"), "33 %");
     assert_eq!(shown(&data, "key-persons").len(), 1);
-    assert_eq!(shown(&data, "stale"), ["u3|CMM|Advanced|2022-01-01|1520 days"]);
+    assert_eq!(shown(&data, "stale"), ["u3|Other|CMM|Advanced|2022-01-01|1520 days"]);
 }
 
 fn work_order(id: &str, project: &str, status: &str, scheduled: &str, completed: &str) -> String {

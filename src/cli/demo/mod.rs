@@ -3,6 +3,7 @@
 mod day;
 mod show;
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use anyhow::{Context as _, bail};
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::Serialize;
 use tablekeeper::adapters::clock::SystemClock;
+use tablekeeper::adapters::dynamodb::Created;
 use tablekeeper::adapters::sinks::{JsonLinesSink, LineSink, LocalSink, Sinks};
 use tablekeeper::derive;
 use tablekeeper::engine::ports::{Clock as _, Store as _};
@@ -27,8 +29,8 @@ use tablekeeper::plan::write::TableRef;
 use tablekeeper::report::input::Freshness;
 
 use super::args::{DemoArgs, OutputFormat};
-use super::connect::{self, Tables};
-use super::context::{Exit, Outcome, Stop, usage};
+use super::connect::{self, Database, Tables};
+use super::context::{Exit, Outcome, Stop, make_directory, usage};
 use super::output::{BOLD, DIM, count, heading, json, line, paint};
 use super::report::{self, Written};
 use super::sweep::{noon, print_entries};
@@ -57,13 +59,22 @@ pub async fn run(args: &DemoArgs, format: OutputFormat) -> Outcome {
         let names: Vec<&str> = SHIPPED.iter().map(|model| model.name).collect();
         return Err(usage(anyhow::anyhow!("no shipped model `{}`; there are {}", args.model, names.join(", "))));
     };
-    let tables = set_up(args, sample).await?;
+    make_directory(&args.out)?;
+    // Begun anew: the notifications of an earlier run are not this one's.
+    let notifications = notifications(args);
+    std::fs::File::create(&notifications)
+        .with_context(|| format!("cannot write `{}`; name another directory with --out", notifications.display()))
+        .map_err(usage)?;
+    let (tables, created) = set_up(args, sample).await?;
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let tables = Arc::new(tables);
     let reader = tokio::spawn({
         let tables = Arc::clone(&tables);
         async move { read_stream(&tables, stopped).await }
     });
+    if created == Created::Before && format == OutputFormat::Text {
+        line(again(args));
+    }
     let show = Show { tables: &tables, names: tables.model.table.key_names(), text: format == OutputFormat::Text };
     // Whatever the day comes to, the worker is stopped in order.
     let played = show.play(args, sample, started).await;
@@ -84,12 +95,28 @@ pub async fn run(args: &DemoArgs, format: OutputFormat) -> Outcome {
     Ok(exit)
 }
 
-/// The embedded database with the model's empty tables.
-async fn set_up(args: &DemoArgs, sample: Shipped) -> Result<Tables, Stop> {
+fn notifications(args: &DemoArgs) -> PathBuf {
+    args.out.join("notifications.jsonl")
+}
+
+/// What a second run on kept data does.
+fn again(args: &DemoArgs) -> String {
+    let dir = args.data_dir.as_deref().unwrap_or(Path::new("")).display();
+    format!(
+        "{} `{dir}` holds this demo already: the sample is written over what is there and the day is played again; what was \
+         told stays told. For a fresh start give another --data-dir.\n",
+        paint(BOLD, "Again:"),
+    )
+}
+
+/// The embedded database with the model's tables, and whether they had to be made.
+async fn set_up(args: &DemoArgs, sample: Shipped) -> Result<(Tables, Created), Stop> {
     let model = load::load(sample.source, sample.name)
         .map_err(|faults| anyhow::anyhow!("the shipped model `{}` has {}", sample.name, count(faults.len(), "fault")))?
         .model;
-    connect::embedded(args.data_dir.as_deref(), model, true).await
+    let database = Database::embedded(args.data_dir.as_deref()).await?;
+    let created = database.connection.create_table(&model.table).await?;
+    Ok((connect::tables(model, database).await?, created))
 }
 
 async fn read_stream(tables: &Tables, stop: tokio::sync::oneshot::Receiver<()>) -> Result<(), Stop> {
@@ -217,11 +244,8 @@ impl Show<'_> {
 
     async fn sweep(&self, args: &DemoArgs, today: NaiveDate) -> Result<SweepReport, Stop> {
         let (store, clock) = (&self.tables.store, &self.tables.clock);
-        std::fs::create_dir_all(&args.out)
-            .with_context(|| format!("cannot make the directory `{}`", args.out.display()))
-            .map_err(usage)?;
         let snapshot = show::snapshot(store, clock, &self.names).await?;
-        let mut sinks = vec![LocalSink::JsonLines(JsonLinesSink::open(&args.out.join("notifications.jsonl"))?)];
+        let mut sinks = vec![LocalSink::JsonLines(JsonLinesSink::open(&notifications(args))?)];
         if self.text {
             heading("Aggregates, each one GetItem");
             show::print_aggregates(&snapshot);

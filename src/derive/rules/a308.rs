@@ -38,6 +38,16 @@ pub fn square(name: &str, value: &Value, aggregate: &str, error: &DecimalError, 
     findings.push(&RULE, Details { attribute: Some(name.to_owned()), expected, actual: Some(actual), message });
 }
 
+/// The total of a measure over all items at hand cannot be stored.
+pub fn total(measure: &str, aggregate: &str, error: &DecimalError, findings: &mut Findings<'_>) {
+    let message = format!(
+        "`{measure}` of aggregate {aggregate} cannot be stored and is not shown: {error}; a table's sum would lack the items that \
+         no longer fit; store fewer digits, or sum over smaller groups"
+    );
+    let expected = Some("a total that fits 38 digits".to_owned());
+    findings.push(&RULE, Details { attribute: Some(measure.to_owned()), expected, message, ..Details::default() });
+}
+
 /// The sums of the aggregates that the item belongs to cannot take it.
 pub fn sums(reason: &str, findings: &mut Findings<'_>) {
     let message = format!(

@@ -26,9 +26,11 @@ Remove the index's key attributes in the same update that makes the condition fa
 ",
 };
 
-/// `at` is the first of the attributes that should not be there; `because` completes the sentence.
-pub fn found(index: &str, (at, actual): (&str, &Value), because: &str, findings: &mut Findings<'_>) {
-    let actual = shown(actual);
-    let message = format!("`{at}` is `{actual}`, but this item does not belong in index {index}: {because}; remove it");
+/// The attributes that should not be there, of which the first gives the finding its name; `because` completes the sentence.
+pub fn found(index: &str, unwanted: &[(&str, &Value)], because: &str, findings: &mut Findings<'_>) {
+    let Some((at, actual)) = unwanted.first().map(|(at, actual)| (*at, shown(actual))) else { return };
+    let are: Vec<String> = unwanted.iter().map(|(name, value)| format!("`{name}` is `{}`", shown(value))).collect();
+    let (are, it) = (are.join(" and "), if unwanted.len() == 1 { "it" } else { "them" });
+    let message = format!("{are}, but this item does not belong in index {index}: {because}; remove {it}");
     findings.push(&RULE, Details { attribute: Some(at.to_owned()), expected: None, actual: Some(actual), message });
 }

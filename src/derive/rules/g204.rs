@@ -25,10 +25,14 @@ Write the index's key attributes together with the item.
 ",
 };
 
-/// `at` is the first of the index's key attributes, `expected` its value, or its template where a variable is not known.
-pub fn found(index: &str, at: &str, expected: String, findings: &mut Findings<'_>) {
-    let message = format!(
-        "the item has no key attribute of index {index}, where it belongs; set `{at}` to `{expected}` and the others"
-    );
-    findings.push(&RULE, Details { attribute: Some(at.to_owned()), expected: Some(expected), actual: None, message });
+/// The index's key attributes with their values, or with their templates where a variable is not known; `because` says by what
+/// condition the item belongs there, if there is one.
+pub fn found(index: &str, expected: &[(&str, String)], because: &str, findings: &mut Findings<'_>) {
+    let Some((at, first)) = expected.first() else { return };
+    let set: Vec<String> = expected.iter().map(|(name, value)| format!("`{name}` to `{value}`")).collect();
+    let because = if because.is_empty() { String::new() } else { format!(" because {because}") };
+    let message =
+        format!("the item has no key attribute of index {index}, where it belongs{because}; set {}", set.join(" and "));
+    let (attribute, expected) = (Some((*at).to_owned()), Some(first.clone()));
+    findings.push(&RULE, Details { attribute, expected, actual: None, message });
 }

@@ -4,7 +4,7 @@ use crate::derive::findings::{Details, Findings, cut, shown};
 use crate::derive::scope::condition_holds;
 use crate::model::derived::Severity;
 use crate::model::key::TableKey;
-use crate::model::spec::{Condition, Entity};
+use crate::model::spec::{Condition, Entity, Table};
 use crate::model::value::Item;
 
 use super::Rule;
@@ -32,7 +32,17 @@ Mend the attribute or the key, or declare the entity in the model.
 
 /// Nothing matches; `by_key` are the entities whose key templates the key fits, `by_partition` those of which at least the
 /// partition key does.
-pub fn found(key: &TableKey, item: &Item, by_key: &[&Entity], by_partition: &[&Entity], findings: &mut Findings<'_>) {
+pub fn found(
+    table: &Table,
+    key: &TableKey,
+    item: &Item,
+    by_key: &[&Entity],
+    by_partition: &[&Entity],
+    findings: &mut Findings<'_>,
+) {
+    if let Some(details) = other_type(table, key) {
+        return findings.push(&RULE, details);
+    }
     let failing: Vec<(&Entity, &Condition)> = by_key
         .iter()
         .filter_map(|entity| {
@@ -59,6 +69,22 @@ pub fn found(key: &TableKey, item: &Item, by_key: &[&Entity], by_partition: &[&E
         None => Details { message: no_key(&shown_key, by_partition), actual: Some(shown_key), ..Details::default() },
     };
     findings.push(&RULE, details);
+}
+
+/// A key attribute of another type than the table's: such an item is in no table with these keys.
+fn other_type(table: &Table, key: &TableKey) -> Option<Details> {
+    let parts = [(Some(&table.partition_key), Some(&key.partition)), (table.sort_key.as_ref(), key.sort.as_ref())];
+    let (attribute, value) = parts
+        .into_iter()
+        .filter_map(|(attribute, value)| attribute.zip(value))
+        .find(|(attribute, value)| attribute.kind != value.kind())?;
+    let (name, actual, is, wanted) = (&attribute.name, shown(value), value.kind().name(), attribute.kind.name());
+    let message = format!(
+        "`{name}` is {actual} of type {is}, but the table's key has type {wanted}, so the table cannot hold this item; \
+         write it as {wanted}"
+    );
+    let expected = Some(format!("a value of type {wanted}"));
+    Some(Details { attribute: Some(name.clone()), expected, actual: Some(actual), message })
 }
 
 fn no_key(shown_key: &str, by_partition: &[&Entity]) -> String {

@@ -28,12 +28,13 @@ Check that all values are there before building a key.
 /// What programming languages write for a value that is not there.
 const PLACEHOLDERS: [&str; 5] = ["undefined", "None", "null", "NaN", "[object Object]"];
 
-/// The first part of `text` that stands for nothing.
-pub fn placeholder<'t>(text: &'t str, delimiter: &str) -> Option<&'t str> {
+/// The first part of `text` that stands for nothing and is not declared to stand there.
+pub fn placeholder<'t>(text: &'t str, delimiter: &str, declared: &[String]) -> Option<&'t str> {
     let stands_for_nothing = |part: &&str| {
-        part.is_empty()
+        let is_nothing = part.is_empty()
             || PLACEHOLDERS.contains(part)
-            || (part.len() > 2 && part.starts_with('<') && part.ends_with('>'))
+            || (part.len() > 2 && part.starts_with('<') && part.ends_with('>'));
+        is_nothing && !declared.iter().any(|declared| declared == part)
     };
     match delimiter {
         "" => Some(text).filter(stands_for_nothing),

@@ -2,6 +2,7 @@
 
 mod faults;
 mod laws;
+mod messages;
 mod quality;
 mod shipped;
 mod skills;

@@ -32,17 +32,28 @@ fn read_entity(sink: &mut Sink, name: String, field: &Field<'_>, table: &Table) 
     };
     let Some(mut fields) = field.fields(sink) else {
         sink.mark_broken(&field.path);
+        sink.mark_unread(&field.path, None);
         return entity;
     };
     entity.matches = read_conditions(sink, &mut fields, "match");
+    let keys = fields.peek("key");
     match read_key(sink, &mut fields, table) {
         Some((partition, sort)) => (entity.partition, entity.sort) = (partition, sort),
-        None => sink.mark_broken(&field.path),
+        None => {
+            sink.mark_broken(&field.path);
+            // A template that is missing might name anything, one that cannot be read still names its variables.
+            let is_whole = |keys: &Field<'_>| key_names(table).all(|name| keys.has(name));
+            sink.mark_unread(&field.path, keys.filter(|keys| keys.is_table() && is_whole(keys)).as_ref());
+        }
     }
-    entity.indexes = read_indexes(sink, &mut fields, table);
+    entity.indexes = read_indexes(sink, &mut fields, table, &field.path);
     entity.attributes = read_attributes(sink, &mut fields);
     fields.finish(sink);
     entity
+}
+
+fn key_names(table: &Table) -> impl Iterator<Item = &str> {
+    [Some(&table.partition_key), table.sort_key.as_ref()].into_iter().flatten().map(|key| key.name.as_str())
 }
 
 /// What stands for a template that could not be read.
@@ -120,18 +131,22 @@ fn conditions(sink: &mut Sink, field: &Field<'_>) -> Vec<Condition> {
     read
 }
 
-fn read_indexes(sink: &mut Sink, fields: &mut Fields<'_>, table: &Table) -> Vec<EntityIndex> {
+fn read_indexes(sink: &mut Sink, fields: &mut Fields<'_>, table: &Table, entity: &[String]) -> Vec<EntityIndex> {
     let Some(field) = fields.take(sink, "index") else { return Vec::new() };
     let Some(mut fields) = field.fields(sink) else {
         sink.mark_broken(&field.path);
+        sink.mark_unread(entity, None);
         return Vec::new();
     };
     let mut read = Vec::new();
     for (name, index) in fields.take_all(sink) {
         let filled = read_index(sink, &name, &index, table);
         if filled.is_none() {
-            // The entity's variables are not all known then.
             sink.mark_broken(&field.path);
+            let is_whole = table
+                .index(&name)
+                .is_none_or(|declared| declared.attributes().all(|attribute| index.has(&attribute.name)));
+            sink.mark_unread(entity, Some(&index).filter(|index| index.is_table() && is_whole));
         }
         read.extend(filled);
     }
@@ -169,7 +184,9 @@ fn read_index(sink: &mut Sink, name: &str, field: &Field<'_>, table: &Table) -> 
 }
 
 fn read_attributes(sink: &mut Sink, fields: &mut Fields<'_>) -> Vec<Attribute> {
-    let Some(mut fields) = fields.take(sink, "attribute").and_then(|field| field.fields(sink)) else {
+    let Some(field) = fields.take(sink, "attribute") else { return Vec::new() };
+    let Some(mut fields) = field.fields(sink) else {
+        sink.mark_unread(&field.path[..field.path.len() - 1], None);
         return Vec::new();
     };
     let declared = fields.take_all(sink);

@@ -17,7 +17,7 @@ use toml::de::{DeString, DeTable, DeValue};
 pub use self::rules::Grammar;
 pub(crate) use self::rules::fault_rules;
 use super::decimal::Decimal;
-use super::position::{Fault, Position};
+use super::position::{Fault, Position, line_starts};
 use super::rule::Rule;
 
 /// The keys that lead to a part of the file.
@@ -49,10 +49,16 @@ struct Place {
 /// Gathers faults, places and the parts that could not be read.
 pub struct Sink<'s> {
     source: &'s str,
+    /// Where its lines begin.
+    lines: Vec<usize>,
     grammar: &'static Grammar,
     faults: Vec<Fault>,
     places: BTreeMap<Path, Place>,
     broken: BTreeSet<Path>,
+    /// The parts whose own value is at fault.
+    faulty: BTreeSet<Path>,
+    /// What stands in the texts of a part that could not be read; `None` where not even that is known.
+    unread: BTreeMap<Path, Option<String>>,
     /// The parts that are `true`.
     switched_on: BTreeSet<Path>,
 }
@@ -61,10 +67,13 @@ impl<'s> Sink<'s> {
     pub fn new(source: &'s str, grammar: &'static Grammar) -> Sink<'s> {
         Sink {
             source,
+            lines: line_starts(source),
             grammar,
             faults: Vec::new(),
             places: BTreeMap::new(),
             broken: BTreeSet::new(),
+            faulty: BTreeSet::new(),
+            unread: BTreeMap::new(),
             switched_on: BTreeSet::new(),
         }
     }
@@ -83,7 +92,7 @@ impl<'s> Sink<'s> {
         self.faults.push(Fault {
             code: rule.code,
             severity: rule.severity,
-            position: Position::of(self.source, span.start),
+            position: Position::of(self.source, &self.lines, span.start),
             span,
             message,
             remedy: remedy.into(),
@@ -105,6 +114,29 @@ impl<'s> Sink<'s> {
 
     pub fn is_broken(&self, path: &[&str]) -> bool {
         self.broken.contains(&self::path(path))
+    }
+
+    /// True if the value of the part, or a value within it, has a fault of its own: what it leaves unsaid is not known.
+    pub fn is_faulty(&self, path: &[&str]) -> bool {
+        let path = self::path(path);
+        self.faulty.range(path.clone()..).next().is_some_and(|faulty| faulty.starts_with(&path))
+    }
+
+    /// Notes that of `part` the texts within `field` are all that is known; without it, nothing.
+    pub fn mark_unread(&mut self, part: &[String], field: Option<&Field<'_>>) {
+        let texts = field.map(Field::texts_within);
+        let known = self.unread.entry(part.to_vec()).or_insert_with(|| Some(String::new()));
+        *known = known.take().zip(texts).map(|(known, more)| known + "\n" + &more);
+    }
+
+    /// True if what could not be read of the part may name `name`: its braces may be what is at fault.
+    pub fn may_name(&self, part: &[&str], name: &str) -> bool {
+        let is_end = |c: char| !(c.is_alphanumeric() || "_-.".contains(c));
+        match self.unread.get(&self::path(part)) {
+            None => false,
+            Some(None) => true,
+            Some(Some(known)) => known.split(is_end).any(|word| word == name),
+        }
     }
 
     /// True if the part has been read as `true`.
@@ -189,6 +221,14 @@ impl<'t> Fields<'t> {
         Some(Field { path, key: key.span(), value })
     }
 
+    /// The value of a key, which is still to be taken.
+    pub fn peek(&self, name: &str) -> Option<Field<'t>> {
+        let (key, value) = self.entries.get(name)?;
+        let mut path = self.path.clone();
+        path.push(name.to_owned());
+        Some(Field { path, key: key.span(), value })
+    }
+
     /// The text under a key that the format knows.
     pub fn take_text(&mut self, sink: &mut Sink, name: &'static str) -> Option<String> {
         self.take(sink, name).and_then(|field| field.text(sink))
@@ -253,8 +293,28 @@ impl<'t> Field<'t> {
         self.value.get_ref().is_table()
     }
 
+    /// True for a table with such a key.
+    pub fn has(&self, key: &str) -> bool {
+        self.value.get_ref().as_table().is_some_and(|table| table.contains_key(key))
+    }
+
     pub fn is_array(&self) -> bool {
         self.value.get_ref().is_array()
+    }
+
+    /// All texts in the value, whatever it is.
+    fn texts_within(&self) -> String {
+        fn gather(value: &DeValue<'_>, texts: &mut Vec<String>) {
+            match value {
+                DeValue::String(text) => texts.push(text.to_string()),
+                DeValue::Array(array) => array.iter().for_each(|value| gather(value.get_ref(), texts)),
+                DeValue::Table(table) => table.values().for_each(|value| gather(value.get_ref(), texts)),
+                _ => {}
+            }
+        }
+        let mut texts = Vec::new();
+        gather(self.value.get_ref(), &mut texts);
+        texts.join("\n")
     }
 
     /// The part as messages call it.
@@ -264,6 +324,7 @@ impl<'t> Field<'t> {
 
     fn wrong_type(&self, sink: &mut Sink, wanted: &str) {
         let found = self.value.get_ref().type_str();
+        sink.faulty.insert(self.path.clone());
         let message = format!("`{}` is of TOML type {found}, not {wanted}", self.name());
         sink.fault(&sink.grammar.wrong_type, self.span(), message, format!("write {wanted}"));
     }
@@ -282,6 +343,7 @@ impl<'t> Field<'t> {
         if allowed.contains(&text.as_str()) {
             return Some(text);
         }
+        sink.faulty.insert(self.path.clone());
         let message = format!("`{}` cannot be `{text}`", self.name());
         let remedy = suggest::remedy(&text, allowed.iter().copied());
         sink.fault(&sink.grammar.unknown_value, self.span(), message, remedy);
@@ -307,6 +369,7 @@ impl<'t> Field<'t> {
         let number =
             u32::from_str_radix(integer.as_str(), integer.radix()).ok().filter(|number| range.contains(number));
         if number.is_none() {
+            sink.faulty.insert(self.path.clone());
             let message = format!("`{}` is `{integer}`", self.name());
             sink.fault(
                 &sink.grammar.range,
@@ -327,6 +390,7 @@ impl<'t> Field<'t> {
         match text.parse() {
             Ok(number) => Some(number),
             Err(error) => {
+                sink.faulty.insert(self.path.clone());
                 let message = format!("`{}` cannot be a number of DynamoDB: {error}", self.name());
                 sink.fault(&sink.grammar.range, self.span(), message, "use at most 38 digits");
                 None

@@ -72,12 +72,13 @@ fn marks(picture: &Picture) -> Vec<Mark> {
 }
 
 fn upright(svg: &mut Svg, picture: &Picture, marks: &[Mark], scale: &Scale) {
-    let left = tick_width(picture, scale) + 8.0;
+    let ticks = ticks(picture, scale);
+    let left = tick_width(&ticks) + 8.0;
     let room = (WIDTH - left) / picture.categories.len() as f64;
     let y = |value: f64| TOP + UPRIGHT_HEIGHT * (1.0 - scale.share(value));
-    for tick in scale.ticks() {
-        svg.rule([left, y(tick), WIDTH, y(tick)], false);
-        svg.faint((left - 6.0, y(tick) + FONT * 0.35), Anchor::End, &tick_label(picture, tick));
+    for (tick, label) in &ticks {
+        svg.rule([left, y(*tick), WIDTH, y(*tick)], false);
+        svg.faint((left - 6.0, y(*tick) + FONT * 0.35), Anchor::End, label);
     }
     let lanes = if picture.kind == ChartKind::StackedBar { 1 } else { picture.series.len() };
     let bar = (room - GAP).min(BAR_WIDTH_MAX.max(28.0 * lanes as f64)).max(4.0);
@@ -114,11 +115,12 @@ fn lying(svg: &mut Svg, picture: &Picture, marks: &[Mark], scale: &Scale) {
     let y = |category: usize| 4.0 + (bar + GAP) * category as f64;
     let bottom = y(picture.categories.len());
     let between = x(scale.low + scale.step) - x(scale.low);
-    let every = ((tick_width(picture, scale) + 6.0) / between.max(1.0)).ceil().max(1.0) as usize;
-    for (at, tick) in scale.ticks().enumerate() {
-        svg.rule([x(tick), 0.0, x(tick), bottom], false);
+    let ticks = ticks(picture, scale);
+    let every = ((tick_width(&ticks) + 6.0) / between.max(1.0)).ceil().max(1.0) as usize;
+    for (at, (tick, label)) in ticks.iter().enumerate() {
+        svg.rule([x(*tick), 0.0, x(*tick), bottom], false);
         if at.is_multiple_of(every) {
-            svg.faint((x(tick), bottom + 14.0), Anchor::Middle, &tick_label(picture, tick));
+            svg.faint((x(*tick), bottom + 14.0), Anchor::Middle, label);
         }
     }
     let colours = picture.colours();
@@ -183,18 +185,20 @@ fn ends(picture: &Picture) -> Vec<(usize, f64, f64, String)> {
     ends
 }
 
-pub fn tick_label(picture: &Picture, tick: f64) -> String {
-    match picture.series[0].format {
-        // Ticks are round: decimals would only take room.
-        super::Format::Percent(_) if (tick * 100.0).round() == tick * 100.0 => {
-            shown(super::Format::Percent(0), Some(tick))
+/// The ticks with their labels, which are all written alike.
+pub fn ticks(picture: &Picture, scale: &Scale) -> Vec<(f64, String)> {
+    let ticks: Vec<f64> = scale.ticks().collect();
+    let labels = match picture.series[0].format {
+        super::Format::Percent(_) => {
+            let shares: Vec<f64> = ticks.iter().map(|tick| tick * 100.0).collect();
+            super::alike(&shares).into_iter().map(|label| format!("{label} %")).collect()
         }
-        format @ super::Format::Percent(_) => shown(format, Some(tick)),
-        _ => super::short(tick),
-    }
+        _ => super::alike(&ticks),
+    };
+    ticks.into_iter().zip(labels).collect()
 }
 
 /// Room for the widest tick.
-pub fn tick_width(picture: &Picture, scale: &Scale) -> f64 {
-    scale.ticks().map(|tick| text_width(&tick_label(picture, tick))).fold(0.0, f64::max)
+pub fn tick_width(ticks: &[(f64, String)]) -> f64 {
+    ticks.iter().map(|(_, label)| text_width(label)).fold(0.0, f64::max)
 }

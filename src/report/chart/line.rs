@@ -1,6 +1,6 @@
 //! Lines over categories in their order, usually dates. No data is a gap, not a zero.
 
-use super::bars::{tick_label, tick_width};
+use super::bars::{tick_width, ticks};
 use super::scale::Scale;
 use super::svg::{Anchor, FONT, Svg, text_width};
 use super::{Picture, WIDTH, shown};
@@ -16,16 +16,17 @@ const DOTS_MAX: usize = 60;
 pub fn draw(svg: &mut Svg, picture: &Picture) {
     let values: Vec<f64> = picture.series.iter().flat_map(|series| series.values.iter().flatten().copied()).collect();
     let scale = Scale::of(values.into_iter());
-    let left = tick_width(picture, &scale) + 8.0;
+    let ticks = ticks(picture, &scale);
+    let left = tick_width(&ticks) + 8.0;
     let count = picture.categories.len();
     let x = |at: usize| match count {
         1 => (left + WIDTH - RIGHT) / 2.0,
         _ => left + 8.0 + (WIDTH - RIGHT - left - 8.0) * at as f64 / (count - 1) as f64,
     };
     let y = |value: f64| TOP + HEIGHT * (1.0 - scale.share(value));
-    for tick in scale.ticks() {
-        svg.rule([left, y(tick), WIDTH, y(tick)], false);
-        svg.faint((left - 6.0, y(tick) + FONT * 0.35), Anchor::End, &tick_label(picture, tick));
+    for (tick, label) in &ticks {
+        svg.rule([left, y(*tick), WIDTH, y(*tick)], false);
+        svg.faint((left - 6.0, y(*tick) + FONT * 0.35), Anchor::End, label);
     }
     svg.rule([left, y(0.0), WIDTH, y(0.0)], true);
     let colours = picture.colours();

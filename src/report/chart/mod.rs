@@ -13,7 +13,7 @@ mod svg;
 
 use super::dataset::{Cell, Table};
 use super::definition::{Chart, ChartKind, Column};
-use super::format::{Format, Tone, short};
+use super::format::{Format, Tone, alike, short};
 use svg::{Colour, PALETTE, Svg};
 
 /// Width of every picture, in user units that are CSS pixels at full size.

@@ -45,7 +45,8 @@ fn check_group<'m>(lint: &mut Lint<'m, '_, '_>, aggregate: &Aggregate, entity: &
 
 fn check_buckets(lint: &mut Lint, aggregate: &Aggregate) {
     let path = ["aggregate", &aggregate.name, "buckets"];
-    if aggregate.count_by.is_none() && lint.sink.has(&path) {
+    let has_count_by = lint.sink.has(&["aggregate", &aggregate.name, "count_by"]);
+    if !has_count_by && lint.sink.has(&path) {
         let span = lint.sink.key_span(&path);
         let message = format!("`{}` has `buckets` but no `count_by`", aggregate.name);
         lint.fault(&rules::OPTION_MISPLACED, span, message, "name the attribute whose values are counted apart");
@@ -64,7 +65,9 @@ fn check_measures<'m>(lint: &mut Lint<'m, '_, '_>, aggregate: &Aggregate, entity
         if let Some(attribute) = lint.attribute_of(entity, name, span.clone()) {
             let kinds = [Kind::S, Kind::N, Kind::Bool];
             lint.demand_kind(entity, attribute, &kinds, span.clone(), "counted by its values");
-            if aggregate.buckets.is_empty() {
+            let is_known = lint.knows(entity, attribute, "one_of")
+                && !lint.sink.is_faulty(&["aggregate", &aggregate.name, "buckets"]);
+            if aggregate.buckets.is_empty() && is_known {
                 let message = format!("`{name}` has no `one_of`, so its counts have no declared set");
                 lint.fault(&rules::NO_BUCKETS, span, message, "declare `one_of` for it, or `buckets` here");
             }
@@ -95,6 +98,9 @@ fn check_key<'m>(lint: &mut Lint<'m, '_, '_>, aggregate: &'m Aggregate, entity: 
     for (key, template) in &keys {
         let path = ["aggregate", &aggregate.name, "key", key];
         templates::check(lint, &path, template, entity, Use::Derived);
+        if lint.sink.is_faulty(&["aggregate", &aggregate.name, "group_by"]) {
+            continue;
+        }
         for variable in template.variables().filter(|variable| !aggregate.group_by.contains(&variable.name)) {
             let span = templates::place(lint, &path, variable);
             let message =

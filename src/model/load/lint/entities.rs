@@ -1,7 +1,7 @@
 //! Entities: their keys, their indexes, and whether one key could belong to two of them.
 
 use super::templates::{self, Use};
-use super::{Lint, rules};
+use super::{Lint, candidates, rules};
 use crate::model::load::overlap::{can_meet, swallows};
 use crate::model::spec::{Entity, EntityIndex};
 use crate::model::template::Template;
@@ -18,10 +18,8 @@ pub(super) fn check(lint: &mut Lint) {
             check_index(lint, entity, index);
         }
     }
-    for (i, second) in model.entities.iter().enumerate() {
-        for first in &model.entities[..i] {
-            check_pair(lint, first, second);
-        }
+    for (first, second) in candidates::pairs(&model.entities) {
+        check_pair(lint, &model.entities[first], &model.entities[second]);
     }
 }
 
@@ -37,7 +35,9 @@ fn check_key<'m>(lint: &mut Lint<'m, '_, '_>, entity: &'m Entity) {
         templates::check(lint, &path, template, entity, Use::Source);
         check_key_type(lint, &path, template, entity, key.kind);
         for variable in template.variables() {
-            let optional = entity.attribute(&variable.name).is_some_and(|attribute| !attribute.required);
+            let optional = entity
+                .attribute(&variable.name)
+                .is_some_and(|attribute| !attribute.required && lint.knows(entity, attribute, "required"));
             if optional {
                 let span = templates::place(lint, &path, variable);
                 let message =
@@ -55,7 +55,7 @@ pub(super) fn check_prefix(lint: &mut Lint, path: &[&str], partition: &Template)
     let model = lint.model;
     let rest = partition.prefix().strip_prefix(model.prefix.as_str());
     let reserved = rest.is_some_and(|rest| rest.starts_with('#') || rest.starts_with(model.delimiter.as_str()));
-    if reserved {
+    if reserved && !lint.sink.is_faulty(&["prefix"]) {
         let span = lint.sink.value_span(path);
         let message = format!("keys that begin with `{}#` hold findings and expiries", model.prefix);
         lint.fault(&rules::RESERVED, span, message, "use another key, or set `prefix` to another word");
@@ -90,7 +90,12 @@ fn check_key_type(lint: &mut Lint, path: &[&str], template: &Template, entity: &
 }
 
 fn check_pair(lint: &mut Lint, first: &Entity, second: &Entity) {
+    let is_unclear = |entity: &Entity| lint.sink.is_faulty(&["entity", &entity.name, "match"]);
     if !lint.is_whole(first) || !lint.is_whole(second) || told_apart(first, second) {
+        return;
+    }
+    // What they are told apart by may stand in what could not be read.
+    if is_unclear(first) || is_unclear(second) || lint.sink.is_faulty(&["delimiter"]) {
         return;
     }
     let delimiter = lint.model.delimiter.as_str();

@@ -31,7 +31,7 @@ fn check_key<'m>(lint: &mut Lint<'m, '_, '_>, listing: &'m Listing, entity: &'m 
         templates::check(lint, &path, sort, entity, Use::Derived);
         check_order(lint, &path, sort, entity);
     }
-    if lint.is_whole(entity) {
+    if lint.is_whole(entity) && !lint.sink.is_faulty(&["entity", &entity.name, "match"]) {
         check_unique(lint, listing, entity);
     }
 }
@@ -41,7 +41,11 @@ fn check_order(lint: &mut Lint, path: &[&str], sort: &Template, entity: &Entity)
     for (i, segment) in sort.segments.iter().enumerate() {
         let Segment::Variable(variable) = segment else { continue };
         let Some(attribute) = entity.attribute(&variable.name) else { continue };
-        if !lint.knows_type(entity, attribute) || variable.ordinal || variable.pad.is_some() {
+        if !lint.knows_type(entity, attribute)
+            || !lint.knows(entity, attribute, "one_of")
+            || variable.ordinal
+            || variable.pad.is_some()
+        {
             continue;
         }
         let span = templates::place(lint, path, variable);

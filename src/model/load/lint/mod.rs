@@ -5,6 +5,7 @@
 
 mod aggregates;
 mod attributes;
+mod candidates;
 mod entities;
 mod expiries;
 mod listings;
@@ -64,9 +65,14 @@ impl<'m> Lint<'m, '_, '_> {
         !self.sink.is_broken(&["entity", &entity.name])
     }
 
-    /// True if the entity's indexes were read too: a variable may stand in an index key only.
-    fn knows_variables(&self, entity: &Entity) -> bool {
-        self.is_whole(entity) && !self.sink.is_broken(&["entity", &entity.name, "index"])
+    /// True if the name may be one of what could not be read of the entity: then nothing is said about it.
+    fn may_be_unread(&self, entity: &Entity, name: &str) -> bool {
+        self.sink.may_name(&["entity", &entity.name], name)
+    }
+
+    /// False where the attribute's option could not be read: what it would have said is not known.
+    fn knows(&self, entity: &Entity, attribute: &Attribute, option: &str) -> bool {
+        !self.sink.is_faulty(&["entity", &entity.name, "attribute", &attribute.name, option])
     }
 
     /// False where the attribute's type could not be read: then nothing is said about it.
@@ -77,7 +83,7 @@ impl<'m> Lint<'m, '_, '_> {
     /// The declared attribute; a fault at `span` if there is none.
     fn attribute_of(&mut self, entity: &'m Entity, name: &str, span: Range<usize>) -> Option<&'m Attribute> {
         let attribute = entity.attribute(name);
-        if attribute.is_none() {
+        if attribute.is_none() && !self.may_be_unread(entity, name) {
             let message = format!("entity `{}` declares no attribute `{name}`", entity.name);
             let remedy = suggest::remedy(name, entity.attributes.iter().map(|attribute| attribute.name.as_str()));
             self.fault(&rules::UNKNOWN_ATTRIBUTE, span, message, remedy);
@@ -88,7 +94,7 @@ impl<'m> Lint<'m, '_, '_> {
     /// A fault at `span` if the name is neither an attribute nor a key variable of the entity.
     fn demand_name(&mut self, entity: &Entity, name: &str, span: Range<usize>) {
         let variables = key_variables(entity);
-        if entity.attribute(name).is_some() || variables.contains(name) || !self.knows_variables(entity) {
+        if entity.attribute(name).is_some() || variables.contains(name) || self.may_be_unread(entity, name) {
             return;
         }
         let known: Vec<&str> = variables.into_iter().chain(entity.attributes.iter().map(|a| a.name.as_str())).collect();
@@ -128,7 +134,8 @@ impl<'m> Lint<'m, '_, '_> {
 
     fn check_value(&mut self, path: &[&str], value: &str, entity: &Entity, attribute: &Attribute, never: &Rule) {
         let Some(why) = impossible(value, attribute) else { return };
-        if self.knows_type(entity, attribute) {
+        let is_known = self.knows(entity, attribute, "one_of") && self.knows(entity, attribute, "none");
+        if is_known && self.knows_type(entity, attribute) {
             let span = self.sink.within(path, value);
             let message = format!("`{}` is never `{value}`: {why}", attribute.name);
             let remedy = match attribute.one_of.is_empty() {

@@ -1,5 +1,8 @@
 //! Where derived items live: not among the application's items, not on each other, and not too many of one item.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::candidates::{Prefixes, key_pairs};
 use super::{Lint, rules};
 use crate::model::load::overlap::can_meet;
 use crate::model::spec::Model;
@@ -28,24 +31,31 @@ pub(super) fn check(lint: &mut Lint) {
         .map(|(kind, name, partition, sort)| Place { kind, name, partition, sort })
         .filter(|place| !lint.sink.is_broken(&[place.kind, place.name, "key"]))
         .collect();
-    for (i, place) in places.iter().enumerate() {
-        check_source_partition(lint, place);
-        for other in &places[..i] {
-            check_pair(lint, other, place);
-        }
+    let entities = Prefixes::of(model.entities.iter().map(|entity| Some(&entity.partition)));
+    for place in &places {
+        check_source_partition(lint, place, &entities);
+    }
+    let keys: Vec<_> = places.iter().map(|place| (place.partition, place.sort)).collect();
+    for (first, second) in key_pairs(&keys) {
+        check_pair(lint, &places[first], &places[second]);
     }
 }
 
-fn check_source_partition(lint: &mut Lint, place: &Place<'_>) {
-    if lint.sink.is_on(&[place.kind, place.name, "allow_in_source_partition"]) {
+fn check_source_partition(lint: &mut Lint, place: &Place<'_>, entities: &Prefixes<'_>) {
+    let leave = [place.kind, place.name, "allow_in_source_partition"];
+    if lint.sink.is_on(&leave) || lint.sink.is_faulty(&leave) || lint.sink.is_faulty(&["delimiter"]) {
         return;
     }
     let model = lint.model;
-    let hit = model
-        .entities
-        .iter()
-        .filter(|entity| lint.is_whole(entity))
-        .find(|entity| can_meet(place.partition, &entity.partition, &model.delimiter));
+    let mut near: Vec<usize> = entities.near(Some(place.partition)).into_iter().flatten().copied().collect();
+    near.sort_unstable();
+    // Entities often share a partition, and one answer does for all of them.
+    let mut tried = BTreeSet::new();
+    let hit = near.into_iter().map(|number| &model.entities[number]).find(|entity| {
+        lint.is_whole(entity)
+            && tried.insert(&entity.partition.source)
+            && can_meet(place.partition, &entity.partition, &model.delimiter)
+    });
     if let Some(entity) = hit {
         let span = lint.sink.value_span(&[place.kind, place.name, "key", &model.table.partition_key.name]);
         let message =
@@ -56,6 +66,9 @@ fn check_source_partition(lint: &mut Lint, place: &Place<'_>) {
 }
 
 fn check_pair(lint: &mut Lint, first: &Place<'_>, second: &Place<'_>) {
+    if lint.sink.is_faulty(&["delimiter"]) {
+        return;
+    }
     let delimiter = lint.model.delimiter.as_str();
     let sorts = match (first.sort, second.sort) {
         (Some(a), Some(b)) => can_meet(a, b, delimiter),
@@ -70,17 +83,21 @@ fn check_pair(lint: &mut Lint, first: &Place<'_>, second: &Place<'_>) {
 }
 
 fn check_numbers(lint: &mut Lint, model: &Model) {
-    for entity in &model.entities {
-        let aggregates = model.aggregates.iter().filter(|a| a.of == entity.name).map(|a| ("aggregate", &a.name));
-        let listings = model.listings.iter().filter(|l| l.of == entity.name).map(|l| ("listing", &l.name));
-        let expiries = model.expiries.iter().filter(|e| e.of == entity.name).map(|e| ("expiry", &e.name));
-        let too_many = aggregates.clone().nth(AGGREGATES_MAX).map(|first| (first, AGGREGATES_MAX, "aggregates"));
-        let too_many = too_many.or_else(|| {
-            aggregates.chain(listings).chain(expiries).nth(DERIVED_MAX).map(|f| (f, DERIVED_MAX, "derived things"))
-        });
+    let aggregates = model.aggregates.iter().map(|a| (&a.of, "aggregate", &a.name));
+    let listings = model.listings.iter().map(|l| (&l.of, "listing", &l.name));
+    let expiries = model.expiries.iter().map(|e| (&e.of, "expiry", &e.name));
+    let mut derived: BTreeMap<&String, Vec<(&str, &String)>> = BTreeMap::new();
+    for (of, kind, name) in aggregates.chain(listings).chain(expiries) {
+        derived.entry(of).or_default().push((kind, name));
+    }
+    for (entity, derived) in derived.into_iter().filter(|(of, _)| model.entity(of).is_some()) {
+        // Aggregates come first.
+        let aggregate = derived.get(AGGREGATES_MAX).filter(|(kind, _)| *kind == "aggregate");
+        let too_many = aggregate.map(|first| (first, AGGREGATES_MAX, "aggregates"));
+        let too_many = too_many.or_else(|| Some((derived.get(DERIVED_MAX)?, DERIVED_MAX, "derived things")));
         if let Some(((kind, name), most, what)) = too_many {
             let span = lint.sink.key_span(&[kind, name]);
-            let message = format!("`{}` has more than {most} {what}", entity.name);
+            let message = format!("`{entity}` has more than {most} {what}");
             lint.fault(&rules::TOO_MANY, span, message, "drop some: one item's change must fit one transaction");
         }
     }

@@ -60,14 +60,14 @@ pub(super) fn place(lint: &Lint, path: &[&str], variable: &Variable) -> std::ops
 
 fn check_variable(lint: &mut Lint, path: &[&str], variable: &Variable, entity: &Entity, usage: Use) {
     let known = key_variables(entity);
-    if usage != Use::Source && lint.knows_variables(entity) && !known.contains(variable.name.as_str()) {
+    if usage != Use::Source && !known.contains(variable.name.as_str()) && !lint.may_be_unread(entity, &variable.name) {
         let all: Vec<&str> = known.into_iter().chain(entity.attributes.iter().map(|a| a.name.as_str())).collect();
         let message = format!("`{}` is neither an attribute nor a key variable of `{}`", variable.name, entity.name);
         let remedy = suggest::remedy(&variable.name, all.iter().copied());
         let span = place(lint, path, variable);
         lint.fault(&rules::UNKNOWN_VARIABLE, span, message, remedy);
     }
-    if variable.ordinal {
+    if variable.ordinal && !lint.may_be_unread(entity, &variable.name) {
         let message = format!("`{}` has no declared set, so it has no ordinal", variable.name);
         let remedy = format!("declare `attribute.{}` with `one_of`", variable.name);
         let span = place(lint, path, variable);
@@ -77,7 +77,7 @@ fn check_variable(lint: &mut Lint, path: &[&str], variable: &Variable, entity: &
 
 fn check_attribute(lint: &mut Lint, path: &[&str], variable: &Variable, entity: &Entity, attribute: &Attribute) {
     let span = place(lint, path, variable);
-    if variable.ordinal && attribute.one_of.is_empty() {
+    if variable.ordinal && attribute.one_of.is_empty() && lint.knows(entity, attribute, "one_of") {
         let message = format!("`{}` has no `one_of`, so it has no ordinal", attribute.name);
         lint.fault(&rules::TYPE_UNFIT, span.clone(), message, "declare the set in its order, or drop `ordinal`");
     }
@@ -87,14 +87,14 @@ fn check_attribute(lint: &mut Lint, path: &[&str], variable: &Variable, entity: 
     lint.demand_kind(entity, attribute, &[Kind::S, Kind::N, Kind::Bool], span.clone(), "written as text");
     if let Some(pad) = variable.pad {
         match attribute.kind {
-            Kind::N => check_pad(lint, span, attribute, pad),
+            Kind::N => check_pad(lint, span, entity, attribute, pad),
             _ => lint.demand_kind(entity, attribute, &[Kind::N], span, "padded with zeros"),
         }
     }
 }
 
 /// The padding holds every number that the attribute allows.
-fn check_pad(lint: &mut Lint, span: std::ops::Range<usize>, attribute: &Attribute, pad: Pad) {
+fn check_pad(lint: &mut Lint, span: std::ops::Range<usize>, entity: &Entity, attribute: &Attribute, pad: Pad) {
     let name = &attribute.name;
     match &attribute.min {
         Some(min) if min.is_negative() => {
@@ -102,6 +102,7 @@ fn check_pad(lint: &mut Lint, span: std::ops::Range<usize>, attribute: &Attribut
             lint.fault(&rules::PAD_RANGE, span.clone(), message, "set `min = 0`, or leave it out of the key");
         }
         Some(_) => {}
+        None if !lint.knows(entity, attribute, "min") => {}
         None => {
             let message = format!("`{name}` has no `min`; a negative value could not be written into the key");
             lint.fault(&rules::PAD_UNBOUNDED, span.clone(), message, "declare `min = 0`");

@@ -4,7 +4,7 @@ use super::{faults, shown};
 use crate::model::load::rules::RULES;
 
 /// A small model without a fault. A case replaces one text of it.
-const BASE: &str = r##"version = 1
+pub(super) const BASE: &str = r##"version = 1
 name = "shop"
 zone = "Europe/Berlin"
 delimiter = "#"

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::faults;
 use super::shipped::SHIPPED;
 use crate::model::load::rules::RULES;
-use crate::model::position::Position;
+use crate::model::position::{Position, line_starts};
 
 fn check(source: &str) {
     let found = faults(source);
@@ -13,7 +13,7 @@ fn check(source: &str) {
     for fault in found {
         assert!(fault.span.start <= fault.span.end && fault.span.end <= source.len(), "{fault}");
         assert!(source.is_char_boundary(fault.span.start), "{fault}");
-        assert_eq!(fault.position, Position::of(source, fault.span.start), "{fault}");
+        assert_eq!(fault.position, Position::of(source, &line_starts(source), fault.span.start), "{fault}");
         assert!(RULES.iter().any(|rule| rule.code == fault.code && rule.severity == fault.severity), "{fault}");
         assert!(!fault.message.is_empty() && !fault.remedy.is_empty(), "{fault}");
     }

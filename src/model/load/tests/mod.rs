@@ -1,5 +1,6 @@
 //! Tests of the loader: the shipped models, every rule by a failing and a passing case, and files that nobody would write.
 
+mod alone;
 mod cases;
 mod fuzz;
 mod shipped;
