@@ -1,5 +1,7 @@
 //! What values do inside keys: S401 (delimiters) and S402 (placeholders).
 
+use std::borrow::Cow;
+
 use crate::model::key::TableKey;
 use crate::model::template::Template;
 use crate::model::value::Value;
@@ -16,7 +18,8 @@ pub fn check(scope: &Scope<'_>, key: &TableKey, findings: &mut Findings<'_>) {
             let Ok(value) = scope.value(&variable.name) else { continue };
             let attribute = scope.entity.attribute(&variable.name);
             let Ok(written) = write_one(variable, value, attribute) else { continue };
-            let is_declared = plain(value).is_some_and(|text| attribute.is_some_and(|a| a.one_of.contains(&text)));
+            let is_declared =
+                plain(value).is_some_and(|text| attribute.is_some_and(|a| a.one_of.iter().any(|one| *one == text)));
             if !is_declared && let Some(part) = s402::placeholder(&written, &scope.model.delimiter) {
                 s402::found(at, &text, part, findings);
             }
@@ -62,7 +65,7 @@ fn delimiters(scope: &Scope<'_>, template: &Template, key: &str, findings: &mut 
 }
 
 /// The item's own keys that are there: attribute, template and text.
-fn keys<'a>(scope: &Scope<'a>, key: &TableKey) -> Vec<(&'a str, &'a Template, String)> {
+fn keys<'k, 'a: 'k>(scope: &Scope<'a>, key: &'k TableKey) -> Vec<(&'a str, &'a Template, Cow<'k, str>)> {
     let (table, entity) = (&scope.model.table, scope.entity);
     let mut keys = Vec::new();
     if let Some(text) = key_text(&key.partition) {
