@@ -36,7 +36,7 @@ pub async fn run() -> Vec<Figure> {
 
 async fn on(database: &str, endpoint: &str) -> Vec<Figure> {
     let model = Arc::new(model());
-    let (connection, store) = tables(endpoint, &model).await;
+    let (connection, store) = tables(endpoint, &model, false).await;
     let engine = Engine::new(Arc::clone(&model), store, SystemClock::new());
     // The first thousand warm everything up: connections, prepared statements, a virtual machine's compiler.
     for (round, from) in [0, ORDERS].into_iter().enumerate() {

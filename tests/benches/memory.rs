@@ -22,9 +22,9 @@ use crate::workload::{inserts, model, orders, tables};
 pub const CHILD: &str = "as-a-worker-of-many-shards";
 const SHARDS: usize = 2_000;
 /// So many of them have full pages, as after a pause; the others have a few records each.
-const BUSY: usize = 16;
-const BUSY_RECORDS: usize = 2_000;
-const QUIET_RECORDS: usize = 8;
+const BUSY: usize = 10;
+const BUSY_RECORDS: usize = 1_000;
+const QUIET_RECORDS: usize = 5;
 const PAGE: usize = 1_000;
 const MEGABYTES_MAX: f64 = 150.0;
 
@@ -64,7 +64,7 @@ impl StreamSource for MadeUp {
 /// The worker: reads all shards to their tips, keeps them a while, and prints how much memory it ever had.
 pub async fn work(endpoint: &str) {
     let model = Arc::new(model());
-    let (_, store) = tables(endpoint, &model).await;
+    let (_, store) = tables(endpoint, &model, false).await;
     let engine = Engine::new(Arc::clone(&model), store.clone(), SystemClock::new());
     let leases = LeaseSettings { worker: "bench".to_owned(), lease_time: std::time::Duration::from_secs(10) };
     let settings = WorkerSettings { leases: Some(leases), ..WorkerSettings::new(model.hash.clone()) };

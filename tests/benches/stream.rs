@@ -1,8 +1,7 @@
 //! Changes a second from the application's write to the derived count, on the embedded database: the same process is database,
 //! application and worker.
 
-use std::sync::Arc;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use tablekeeper::adapters::clock::SystemClock;
@@ -19,7 +18,7 @@ use crate::workload::{model, orders, tables};
 use crate::{Figure, stopwatch};
 
 /// Work orders that are written, and then changed.
-const CHANGES: usize = 10_000;
+const CHANGES: usize = 1_000;
 
 /// Counts the records of source items that are applied, and says when a number of them is.
 #[derive(Default)]
@@ -54,7 +53,7 @@ impl Counter {
 pub async fn run() -> Vec<Figure> {
     let embedded = Embedded::start(None).expect("the embedded database starts");
     let model = Arc::new(model());
-    let (connection, store) = tables(embedded.endpoint(), &model).await;
+    let (connection, store) = tables(embedded.endpoint(), &model, true).await;
     let engine = Engine::new(Arc::clone(&model), store.clone(), SystemClock::new());
     let stream = DynamoStream::of_table(&connection, &model.table.name).await.expect("the table has a stream");
     let settings = WorkerSettings { shards: ShardSettings::fast(), ..WorkerSettings::new(model.hash.clone()) };

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use aws_sdk_dynamodb::types::{AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType};
 use tablekeeper::adapters::dynamodb::{Connection, DynamoStore};
 use tablekeeper::model::change::RawRecord;
 use tablekeeper::model::key::TableKey;
@@ -101,11 +102,30 @@ pub fn changes(model: &Model, from: usize, orders: &[(Item, Item)]) -> Vec<RawRe
     orders.iter().enumerate().map(|(at, (old, new))| record(model, from + at, Some(old), new)).collect()
 }
 
-/// The model's tables, made at the endpoint.
-pub async fn tables(endpoint: &str, model: &Model) -> (Connection, DynamoStore) {
+/// The model's tables, made at the endpoint. With a `stream` if it is read: the embedded database looks through all records of a
+/// stream at each write, and what is measured then is that.
+pub async fn tables(endpoint: &str, model: &Model, stream: bool) -> (Connection, DynamoStore) {
     let connection = Connection::local(endpoint).await.expect("its endpoint is a URL");
-    connection.create_table(&model.table).await.expect("the table can be made");
+    match stream {
+        true => drop(connection.create_table(&model.table).await.expect("the table can be made")),
+        false => plain_table(&connection, &model.table.name).await,
+    }
     connection.ensure_state_table(&model.table.state_table).await.expect("the state table can be made");
     let store = DynamoStore::new(&connection, &model.table);
     (connection, store)
+}
+
+/// A table of the model's keys with neither stream nor indexes.
+async fn plain_table(connection: &Connection, name: &str) {
+    let definition = |name: &str| {
+        let text = AttributeDefinition::builder().attribute_name(name).attribute_type(ScalarAttributeType::S);
+        text.build().expect("a definition is whole")
+    };
+    let part = |name: &str, kind: KeyType| {
+        KeySchemaElement::builder().attribute_name(name).key_type(kind).build().expect("a key's part is whole")
+    };
+    let request = connection.client().create_table().table_name(name).billing_mode(BillingMode::PayPerRequest);
+    let request = request.attribute_definitions(definition("PK")).attribute_definitions(definition("SK"));
+    let request = request.key_schema(part("PK", KeyType::Hash)).key_schema(part("SK", KeyType::Range));
+    request.send().await.expect("the table can be made");
 }
