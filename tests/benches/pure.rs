@@ -104,17 +104,16 @@ fn stages(model: &Model, event: &str, ledger: &BTreeMap<TableKey, LedgerRow>) ->
         Decoded::Change(change) => change,
         other => panic!("every record is a change, not {other:?}"),
     };
-    let changes: Vec<Change> = event.records.iter().map(change).collect();
-    drop(event);
+    let changes: Vec<Change<'_>> = event.records.iter().map(change).collect();
     let decoded = clock.elapsed();
 
     let clock = stopwatch();
-    let of = |change: &Change, item: &Option<Item>| item.as_ref().map(|item| derive(model, &change.key, item));
-    let derived: Vec<Option<Derived>> = changes.iter().map(|change| of(change, &change.new)).collect();
+    let of = |change: &Change<'_>, item: Option<&Item>| item.map(|item| derive(model, &change.key, item));
+    let derived: Vec<Option<Derived>> = changes.iter().map(|change| of(change, change.new)).collect();
     let deriving = clock.elapsed();
 
     let clock = stopwatch();
-    black_box(changes.iter().filter_map(|change| of(change, &change.old)).map(|old| Applied::of(&old)).count());
+    black_box(changes.iter().filter_map(|change| of(change, change.old)).map(|old| Applied::of(&old)).count());
     let old = clock.elapsed();
 
     let clock = stopwatch();
@@ -124,6 +123,7 @@ fn stages(model: &Model, event: &str, ledger: &BTreeMap<TableKey, LedgerRow>) ->
     });
     let deltas: Vec<Delta> = compared.collect();
     drop((changes, derived));
+    drop(event);
     let comparing = clock.elapsed();
 
     let clock = stopwatch();
