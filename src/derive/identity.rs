@@ -43,7 +43,7 @@ pub fn identify<'m>(model: &'m Model, key: &TableKey, item: &Item) -> Option<Ide
     let names = templates.flat_map(|template| template.variables()).map(|variable| &variable.name);
     let variables = names
         .filter(|name| entity.attribute(name).is_none())
-        .filter_map(|name| Some((name.clone(), key_text(scope.value(name).ok()?)?)))
+        .filter_map(|name| Some((name.clone(), key_text(scope.value(name).ok()?)?.into_owned())))
         .collect();
     Some(Identity { entity, variables })
 }

@@ -56,13 +56,32 @@ struct Written {
 }
 
 /// The form of a value inside keys, groups and conditions: text as it is, numbers without exponent, `true`, `false`.
-pub fn plain(value: &Value) -> Option<String> {
+pub fn plain(value: &Value) -> Option<Cow<'_, str>> {
     match value {
-        Value::S(text) => Some(text.clone()),
-        Value::N(number) => Some(number.to_plain()),
-        Value::Bool(flag) => Some(flag.to_string()),
+        Value::S(text) => Some(Cow::Borrowed(text)),
+        Value::N(number) => Some(Cow::Owned(number.to_plain())),
+        Value::Bool(true) => Some(Cow::Borrowed("true")),
+        Value::Bool(false) => Some(Cow::Borrowed("false")),
         _ => None,
     }
+}
+
+/// The text alone, where nobody asks whether it is exact.
+pub fn text<'v>(
+    template: &Template,
+    declared: impl Fn(&str) -> Option<&'v Attribute>,
+    value_of: impl Fn(&str) -> Result<&'v Value, RenderFault>,
+) -> Result<String, RenderFault> {
+    let mut text = String::new();
+    for segment in &template.segments {
+        match segment {
+            Segment::Literal(literal) => text.push_str(literal),
+            Segment::Variable(variable) => {
+                text.push_str(&write(variable, value_of(&variable.name)?, declared(&variable.name))?.text);
+            }
+        }
+    }
+    Ok(text)
 }
 
 /// Renders with the values that `value_of` gives; `declared` finds an attribute's declaration, for `ordinal`.
@@ -102,17 +121,17 @@ fn write(variable: &Variable, value: &Value, declared: Option<&Attribute>) -> Re
     if variable.ordinal {
         let set = declared.map(|attribute| attribute.one_of.as_slice()).unwrap_or_default();
         let position = set.iter().position(|one| *one == plain);
-        let position = position.ok_or_else(|| fault(FormatError::NotDeclared { value: plain }))? + 1;
+        let position = position.ok_or_else(|| fault(FormatError::NotDeclared { value: plain.into_owned() }))? + 1;
         let width = set.len().to_string().len();
         return Ok(Written { text: format!("{position:0>width$}"), lossy: false });
     }
     let mut lossy = false;
     let mut text = match variable.pad {
-        None => plain,
+        None => plain.into_owned(),
         Some(pad) => {
             let number = match value {
                 Value::N(number) => number.clone(),
-                _ => plain.parse().map_err(|_| fault(FormatError::NotANumber { value: plain.clone() }))?,
+                _ => plain.parse().map_err(|_| fault(FormatError::NotANumber { value: plain.clone().into_owned() }))?,
             };
             lossy = plain != number.to_plain();
             pad.write(&number).map_err(fault)?
@@ -161,6 +180,12 @@ pub fn parts<'t>(template: &'t Template, mut known: impl FnMut(&'t Variable) -> 
 
 /// The texts of all variables of a template; `None` where the key has another shape.
 pub fn split_template<'k>(template: &Template, key: &'k str) -> Option<Vec<&'k str>> {
+    // Most keys are another entity's, and that shows at their beginning.
+    if let Some(Segment::Literal(first)) = template.segments.first()
+        && !key.starts_with(first.as_str())
+    {
+        return None;
+    }
     split(&parts(template, |_| None), key)
 }
 

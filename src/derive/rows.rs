@@ -127,7 +127,7 @@ fn expiry_row(scope: &Scope<'_>, source: &TableKey, expiry: &Expiry, findings: &
         .with("Entity", Value::text(&scope.entity.name))
         .with("Subject", Value::S(subject))
         .with(SOURCE, own::source(scope.model, source))
-        .with("Date", Value::S(date.unwrap_or_default()))
+        .with("Date", Value::S(date.unwrap_or_default().into_owned()))
         .with("Due", Value::S(due));
     if let Some(owner) = expiry.owner.as_ref().and_then(text) {
         item.insert("Owner", Value::S(owner));

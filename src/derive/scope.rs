@@ -4,6 +4,7 @@
 //! absent), else a variable: read from the item's keys, primary key first, where it must be the same everywhere.
 //! [`Scope::read`] compares one key with its template and takes the unknown variables from it on the way.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::model::decimal::Decimal;
@@ -48,7 +49,7 @@ pub fn carried<'i>(attribute: &'i Attribute, item: &'i Item) -> Option<(&'i str,
 
 /// True for values that the attribute declares to mean "none", such as `"N/A"`.
 pub fn is_none(attribute: &Attribute, value: &Value) -> bool {
-    !attribute.none.is_empty() && plain(value).is_some_and(|text| attribute.none.contains(&text))
+    !attribute.none.is_empty() && plain(value).is_some_and(|text| attribute.none.iter().any(|none| *none == text))
 }
 
 /// The attribute's value; absent, and declared "none", are `None`.
@@ -62,13 +63,13 @@ pub fn condition_holds(entity: &Entity, item: &Item, condition: &Condition) -> b
         Some(attribute) => present(attribute, item),
         None => item.get(&condition.attribute),
     };
-    value.and_then(plain).is_some_and(|text| condition.values.contains(&text))
+    value.and_then(plain).is_some_and(|text| condition.values.iter().any(|value| *value == text))
 }
 
 /// A key attribute's value as text: text and numbers plain, binary if it is UTF-8.
-pub fn key_text(value: &Value) -> Option<String> {
+pub fn key_text(value: &Value) -> Option<Cow<'_, str>> {
     match value {
-        Value::B(bytes) => String::from_utf8(bytes.0.clone()).ok(),
+        Value::B(bytes) => std::str::from_utf8(&bytes.0).ok().map(Cow::Borrowed),
         Value::S(_) | Value::N(_) => plain(value),
         _ => None,
     }
@@ -93,7 +94,7 @@ impl<'a> Scope<'a> {
     pub fn holds(&self, conditions: &[Condition]) -> bool {
         conditions.iter().all(|condition| match self.variables.get(&condition.attribute) {
             Some(value) if self.entity.attribute(&condition.attribute).is_none() => {
-                plain(value).is_some_and(|text| condition.values.contains(&text))
+                plain(value).is_some_and(|text| condition.values.iter().any(|value| *value == text))
             }
             _ => condition_holds(self.entity, self.item, condition),
         })
@@ -111,7 +112,7 @@ impl<'a> Scope<'a> {
                 return Ok(value.clone());
             }
         }
-        let text = self.render(template)?.text;
+        let text = render::text(template, |name| self.entity.attribute(name), |name| self.value(name))?;
         let name = || template.variables().next().map_or_else(|| template.source.clone(), |v| v.name.clone());
         match kind {
             Kind::N => match text.parse::<Decimal>() {

@@ -1,7 +1,9 @@
 //! What values do inside keys: S401 (delimiters) and S402 (placeholders).
 
+use std::borrow::Cow;
+
 use crate::model::key::TableKey;
-use crate::model::template::Template;
+use crate::model::template::{Template, Variable};
 use crate::model::value::Value;
 
 use super::findings::Findings;
@@ -41,15 +43,9 @@ pub fn check_raw(names: [Option<&str>; 2], key: &TableKey, delimiter: &str, find
 /// The key as it is stored: what its attributes would give may be another, and that is G201's.
 fn placeholders(scope: &Scope<'_>, at: &str, template: &Template, text: &str, findings: &mut Findings<'_>) {
     let delimiter = &scope.model.delimiter;
-    let mut declared = template.literal_parts(delimiter);
     for variable in template.variables() {
-        let Ok(value) = scope.value(&variable.name) else { continue };
-        let attribute = scope.entity.attribute(&variable.name);
-        let Ok(written) = write_one(variable, value, attribute) else { continue };
-        let is_declared = plain(value).is_some_and(|text| attribute.is_some_and(|a| a.one_of.contains(&text)));
-        if is_declared {
-            declared.push(written);
-        } else if let Some(part) = s402::placeholder(&written, delimiter, &[])
+        let Some((written, false)) = written(scope, variable) else { continue };
+        if let Some(part) = s402::placeholder(&written, delimiter, &[])
             && !part.is_empty()
             && text.contains(part)
         {
@@ -57,12 +53,26 @@ fn placeholders(scope: &Scope<'_>, at: &str, template: &Template, text: &str, fi
             return s402::found(at, text, part, findings);
         }
     }
-    // An empty key is G205's.
-    if !text.is_empty()
-        && let Some(part) = s402::placeholder(text, delimiter, &declared)
-    {
+    // An empty key is G205's. Few keys have a part to be asked about.
+    if text.is_empty() || s402::placeholder(text, delimiter, &[]).is_none() {
+        return;
+    }
+    let values = template.variables().filter_map(|variable| written(scope, variable));
+    let mut declared: Vec<String> =
+        values.filter(|(_, is_declared)| *is_declared).map(|(written, _)| written).collect();
+    declared.extend(template.literal_parts(delimiter));
+    if let Some(part) = s402::placeholder(text, delimiter, &declared) {
         s402::found(at, text, part, findings);
     }
+}
+
+/// What a variable writes into a key, and whether the model declares that value; `None` where it writes nothing.
+fn written(scope: &Scope<'_>, variable: &Variable) -> Option<(String, bool)> {
+    let value = scope.value(&variable.name).ok()?;
+    let attribute = scope.entity.attribute(&variable.name);
+    let written = write_one(variable, value, attribute).ok()?;
+    let is_declared = |text: &str| attribute.is_some_and(|attribute| attribute.one_of.iter().any(|one| one == text));
+    Some((written, plain(value).is_some_and(|text| is_declared(&text))))
 }
 
 fn delimiters(scope: &Scope<'_>, template: &Template, key: &str, findings: &mut Findings<'_>) {
@@ -81,7 +91,7 @@ fn delimiters(scope: &Scope<'_>, template: &Template, key: &str, findings: &mut 
 }
 
 /// The item's own keys that are there: attribute, template and text.
-fn keys<'a>(scope: &Scope<'a>, key: &TableKey) -> Vec<(&'a str, &'a Template, String)> {
+fn keys<'k, 'a: 'k>(scope: &Scope<'a>, key: &'k TableKey) -> Vec<(&'a str, &'a Template, Cow<'k, str>)> {
     let (table, entity) = (&scope.model.table, scope.entity);
     let mut keys = Vec::new();
     if let Some(text) = key_text(&key.partition) {

@@ -253,15 +253,15 @@ impl<S: Store, C: Clock> Engine<S, C> {
         sorted
     }
 
-    fn content(&self, change: &Change) -> Content {
+    fn content(&self, change: &Change<'_>) -> Content {
         let derived = |item: &Item| derive(&self.model, &change.key, item);
         let deriving = |derived: Derived| Was::Deriving { applied: Applied::of(&derived), entity: derived.entity };
-        let was = match (&change.old, change.kind) {
+        let was = match (change.old, change.kind) {
             (Some(old), _) => deriving(derived(old)),
             (None, ChangeKind::Insert) => Was::Absent,
             (None, _) => Was::Unknown,
         };
-        Content::Change { kind: change.kind, was, derived: change.new.as_ref().map(derived) }
+        Content::Change { kind: change.kind, was, derived: change.new.map(derived) }
     }
 
     /// What a history comes to: what its last record says. `None` for an empty one.

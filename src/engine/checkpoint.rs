@@ -12,6 +12,9 @@
 //! Rows are keyed by ARN and consumer, so equal shard ids of two streams, or of two consumers, never meet; rows that do not
 //! decode are another's and ignored. The stream's own row is shared by all: a gap is a fact about the table's derived items.
 //! Several workers write it, so every write goes by its `Version`, and none can undo a gap that another has found.
+//!
+//! Ledger rows are keyed by source key alone, so two tables in one state table would take each other's rows for their own. The
+//! stream's rows tell that apart: where there is one of another table, a worker does not start.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -83,6 +86,8 @@ pub struct History {
     pub stream: Option<StreamRow>,
     /// Of the stream that is read now.
     pub checkpoints: Vec<Checkpoint>,
+    /// ARN of another table that this state table serves.
+    pub other_table: Option<String>,
 }
 
 impl Checkpoint {
@@ -183,7 +188,24 @@ impl StreamRow {
 /// The last of several attempts'.
 pub async fn load<S: Store, C: Clock>(store: &S, clock: &C, arn: &str, consumer: &str) -> Result<History, StoreError> {
     let stream = stream_row(store, clock, arn).await?;
-    Ok(History { stream, checkpoints: load_shards(store, clock, arn, consumer).await? })
+    let other_table = other_table(store, clock, arn).await?;
+    Ok(History { stream, checkpoints: load_shards(store, clock, arn, consumer).await?, other_table })
+}
+
+/// The ARN of another table than the stream's whose stream was read with this state table.
+///
+/// # Errors
+/// The last of several attempts'.
+pub async fn other_table<S: Store, C: Clock>(store: &S, clock: &C, arn: &str) -> Result<Option<String>, StoreError> {
+    let own = StreamRow::row_key(arn);
+    let mut pages = Pages::of_partition(TableRef::State, own.partition, SortRange::All);
+    while let Some(page) = pages.next(store, clock).await? {
+        let rows = page.iter().filter_map(StreamRow::from_item);
+        if let Some(other) = rows.map(|row| table_of(&row.arn).to_owned()).find(|other| other != table_of(arn)) {
+            return Ok(Some(other));
+        }
+    }
+    Ok(None)
 }
 
 /// A consumer's checkpoints of one stream.

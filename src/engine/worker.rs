@@ -286,6 +286,11 @@ pub enum WorkerError<E: std::error::Error + 'static> {
     State(#[source] StoreError),
     #[error("the state table cannot be written, so an open gap would not be remembered")]
     StateWrite(#[source] TransactError),
+    #[error(
+        "the state table keeps the ledger of `{0}`, and two tables in one would count each other's items; give each its own \
+         (`state_table`), or delete the row `STREAM` / `{0}` if that table is gone and this one has taken its place"
+    )]
+    StateOfAnotherTable(String),
     #[error("another process has begun as worker `{0}`; give each its own name (--worker-id), or none")]
     NameTaken(String),
     #[error("another worker reads this stream under another model; start this one with the same model")]

@@ -97,16 +97,16 @@ pub enum ChangeKind {
     Remove,
 }
 
-/// A decoded change of one source item.
+/// A decoded change of one source item; the images are the record's.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Change {
+pub struct Change<'r> {
     pub kind: ChangeKind,
     pub key: TableKey,
     pub sequence: SequenceNumber,
     /// The item after the change; `None` when it was removed, or when the stream carries no new images.
-    pub new: Option<Item>,
+    pub new: Option<&'r Item>,
     /// The item before the change, if the stream carries old images.
-    pub old: Option<Item>,
+    pub old: Option<&'r Item>,
     pub created_at: Option<DateTime<Utc>>,
     pub by_ttl: bool,
 }

@@ -68,7 +68,18 @@ impl Decimal {
 
     /// The sum, if it fits 38 digits and the magnitude range.
     pub fn checked_add(&self, other: &Decimal) -> Result<Decimal, DecimalError> {
-        Decimal::fit(&self.0 + &other.0)
+        // Counts are small integers, and there are many of them: no big number is built for those.
+        match (self.as_small(), other.as_small()) {
+            (Some(one), Some(two)) => Ok(Decimal::from(one + two)),
+            _ => Decimal::fit(&self.0 + &other.0),
+        }
+    }
+
+    /// The number if it is an integer that two of can be added without overflow.
+    fn as_small(&self) -> Option<i64> {
+        let (digits, scale) = self.0.as_bigint_and_scale();
+        let is_small = scale == 0 && digits.bits() < 62;
+        if is_small { i64::try_from(digits.as_ref()).ok() } else { None }
     }
 
     /// The difference, if it fits.
@@ -137,7 +148,9 @@ impl FromStr for Decimal {
 
 impl From<i64> for Decimal {
     fn from(value: i64) -> Decimal {
-        Decimal(BigDecimal::from(value).normalized())
+        let number = BigDecimal::from(value);
+        // Without a zero at its end it is as short as can be.
+        Decimal(if value % 10 == 0 { number.normalized() } else { number })
     }
 }
 

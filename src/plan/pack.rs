@@ -63,12 +63,13 @@ pub fn pack(model: &Model, deltas: Vec<Delta>, standing: &Standing, now: DateTim
     let mut plans = Vec::new();
     let mut draft = Draft::default();
     for delta in sorted(deltas) {
-        if let Some(delta) = draft.add(model, standing, delta) {
+        let candidate = Candidate::new(model, standing, delta);
+        if let Some(candidate) = draft.add(standing, candidate) {
             plans.push(std::mem::take(&mut draft).finish(model, standing, now));
-            draft.begin(model, standing, delta);
+            draft.begin(standing, candidate);
         }
     }
-    if !draft.deltas.is_empty() {
+    if !draft.taken.is_empty() {
         plans.push(draft.finish(model, standing, now));
     }
     plans
@@ -76,29 +77,50 @@ pub fn pack(model: &Model, deltas: Vec<Delta>, standing: &Standing, now: DateTim
 
 /// Items of equal groups side by side, the rarest shared group first; by source key among themselves.
 fn sorted(deltas: Vec<Delta>) -> Vec<Delta> {
-    let mut uses: BTreeMap<TableKey, usize> = BTreeMap::new();
+    let mut uses: BTreeMap<&TableKey, usize> = BTreeMap::new();
     for addition in deltas.iter().flat_map(|delta| &delta.adds) {
-        *uses.entry(addition.key.clone()).or_default() += 1;
+        *uses.entry(&addition.key).or_default() += 1;
     }
+    // A group by how often it is used and by its key's place among the keys: as the key itself would sort.
+    let places: BTreeMap<&TableKey, (usize, usize)> =
+        uses.into_iter().enumerate().map(|(place, (key, uses))| (key, (uses, place))).collect();
     let rank = |delta: &Delta| {
-        let mut groups: Vec<(usize, TableKey)> =
-            delta.adds.iter().map(|addition| (uses[&addition.key], addition.key.clone())).collect();
+        let mut groups: Vec<(usize, usize)> = delta.adds.iter().map(|addition| places[&addition.key]).collect();
         groups.retain(|(uses, _)| *uses > 1);
-        groups.sort();
-        (groups, delta.source().clone())
+        groups.sort_unstable();
+        groups
     };
-    let mut ranked: Vec<_> = deltas.into_iter().map(|delta| (rank(&delta), delta)).collect();
-    ranked.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let ranks: Vec<Vec<(usize, usize)>> = deltas.iter().map(rank).collect();
+    let mut ranked: Vec<_> = ranks.into_iter().zip(deltas).collect();
+    ranked.sort_by(|(a, one), (b, other)| a.cmp(b).then_with(|| one.source().cmp(other.source())));
     ranked.into_iter().map(|(_, delta)| delta).collect()
+}
+
+/// A delta with its writes, which are made once.
+struct Candidate {
+    delta: Delta,
+    /// All writes but the additions; the ledger row's is the first.
+    rows: Vec<Write>,
+    /// Bytes of all writes, the additions counted as if nobody shared them.
+    size: usize,
+}
+
+impl Candidate {
+    fn new(model: &Model, standing: &Standing, delta: Delta) -> Candidate {
+        let rows = row_writes(model, &delta, standing);
+        let size = delta_size(model, &delta, &rows);
+        Candidate { delta, rows, size }
+    }
 }
 
 /// A transaction in the making.
 #[derive(Default)]
 struct Draft {
-    deltas: Vec<Delta>,
+    taken: Vec<Candidate>,
     sums: BTreeMap<TableKey, Sum>,
-    /// Keys of all writes but the aggregates'.
-    rows: BTreeSet<(TableRef, TableKey)>,
+    /// Keys of all writes but the aggregates': to the user's table, and to the state table.
+    source_keys: BTreeSet<TableKey>,
+    state_keys: BTreeSet<TableKey>,
     actions: usize,
     size: usize,
 }
@@ -115,26 +137,25 @@ struct Sum {
 
 impl Draft {
     /// Takes the delta in, or gives it back where it does not fit.
-    fn add(&mut self, model: &Model, standing: &Standing, delta: Delta) -> Option<Delta> {
-        if self.deltas.is_empty() {
-            self.begin(model, standing, delta);
-            return None;
-        }
-        let rows = row_writes(model, &delta, standing);
+    fn add(&mut self, standing: &Standing, candidate: Candidate) -> Option<Candidate> {
+        let Candidate { delta, rows, size } = &candidate;
         let fresh = delta.adds.iter().filter(|addition| !self.sums.contains_key(&addition.key));
         let actions = self.actions + rows.len() + fresh.count();
-        let size = self.size + delta_size(model, &delta, &rows);
         let clash = rows.iter().any(|write| self.holds(write.table, &write.key))
-            || delta.adds.iter().any(|addition| self.rows.contains(&(TableRef::Source, addition.key.clone())));
-        if actions > ACTIONS_MAX || size > TRANSACTION_SIZE_MAX || clash || !self.sums_fit(&delta) {
-            return Some(delta);
+            || delta.adds.iter().any(|addition| self.source_keys.contains(&addition.key));
+        let is_full = actions > ACTIONS_MAX || self.size + size > TRANSACTION_SIZE_MAX;
+        if !self.taken.is_empty() && (is_full || clash || !self.sums_fit(delta)) {
+            return Some(candidate);
         }
-        self.begin(model, standing, delta);
+        self.begin(standing, candidate);
         None
     }
 
     fn holds(&self, table: TableRef, key: &TableKey) -> bool {
-        self.rows.contains(&(table, key.clone())) || (table == TableRef::Source && self.sums.contains_key(key))
+        match table {
+            TableRef::Source => self.source_keys.contains(key) || self.sums.contains_key(key),
+            TableRef::State => self.state_keys.contains(key),
+        }
     }
 
     /// A merged addition must itself be a number of 38 digits.
@@ -148,12 +169,17 @@ impl Draft {
     }
 
     /// Takes the delta in without asking.
-    fn begin(&mut self, model: &Model, standing: &Standing, delta: Delta) {
-        let index = self.deltas.len();
-        let rows = row_writes(model, &delta, standing);
-        self.size += delta_size(model, &delta, &rows);
+    fn begin(&mut self, standing: &Standing, candidate: Candidate) {
+        let index = self.taken.len();
+        let Candidate { delta, rows, size } = &candidate;
+        self.size += size;
         self.actions += rows.len();
-        self.rows.extend(rows.into_iter().map(|write| (write.table, write.key)));
+        for write in rows {
+            match write.table {
+                TableRef::Source => self.source_keys.insert(write.key.clone()),
+                TableRef::State => self.state_keys.insert(write.key.clone()),
+            };
+        }
         for addition in delta.adds.iter().filter(|addition| !is_void(addition, standing)) {
             match self.sums.get_mut(&addition.key) {
                 None => {
@@ -163,16 +189,16 @@ impl Draft {
                 Some(sum) => sum.merge(addition, index),
             }
         }
-        self.deltas.push(delta);
+        self.taken.push(candidate);
     }
 
     fn finish(self, model: &Model, standing: &Standing, now: DateTime<Utc>) -> TxPlan {
         let mut plan = TxPlan { deltas: Vec::new(), writes: Vec::new(), owners: Vec::new() };
-        for (index, delta) in self.deltas.iter().enumerate() {
-            for (place, write) in row_writes(model, delta, standing).into_iter().enumerate() {
-                plan.writes.push(write);
-                plan.owners.push(if place == 0 { Owner::Ledger(index) } else { Owner::Row(index) });
-            }
+        for (index, Candidate { delta, rows, .. }) in self.taken.into_iter().enumerate() {
+            plan.owners.push(Owner::Ledger(index));
+            plan.owners.extend((1..rows.len()).map(|_| Owner::Row(index)));
+            plan.writes.extend(rows);
+            plan.deltas.push(delta);
         }
         for (key, mut sum) in self.sums {
             sum.measures.retain(|_, number| !number.is_zero());
@@ -181,7 +207,6 @@ impl Draft {
                 plan.writes.push(sum.into_write(model, standing, key, now));
             }
         }
-        plan.deltas = self.deltas;
         plan
     }
 }
@@ -248,6 +273,19 @@ fn is_void(addition: &Addition, standing: &Standing) -> bool {
     addition.group.is_none() && standing.is_taken(&addition.key)
 }
 
+/// Bytes of what [`declared_measures`] gives: names and numbers.
+fn declared_size(model: &Model, aggregate: &str) -> usize {
+    let Some(aggregate) = model.aggregate(aggregate) else { return 0 };
+    let all = |prefix: &str, names: &[String]| -> usize {
+        names.iter().map(|name| prefix.len() + name.len() + NUMBER_SIZE_MAX).sum()
+    };
+    "Total".len()
+        + NUMBER_SIZE_MAX
+        + all("Count_", &aggregate.buckets)
+        + all("Sum_", &aggregate.sum)
+        + all("SumSq_", &aggregate.sum_squares)
+}
+
 /// All writes of a delta but its additions; the ledger row's is the first.
 fn row_writes(model: &Model, delta: &Delta, standing: &Standing) -> Vec<Write> {
     let source = || Value::M(delta.source().to_item(&model.table.key_names()).0);
@@ -271,7 +309,7 @@ fn delta_size(model: &Model, delta: &Delta, rows: &[Write]) -> usize {
     let number = |name: &String| name.len() + NUMBER_SIZE_MAX;
     let additions = delta.adds.iter().map(|addition| {
         let key = addition.key.partition.size() + addition.key.sort.as_ref().map_or(0, Value::size);
-        let declared: usize = declared_measures(model, &addition.aggregate).keys().map(number).sum();
+        let declared = declared_size(model, &addition.aggregate);
         let measures: usize = addition.measures.keys().map(number).sum();
         key + declared + measures + addition.group.as_ref().map_or(0, Item::size) + AGGREGATE_OVERHEAD
     });

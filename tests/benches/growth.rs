@@ -1,67 +1,105 @@
 //! One batch of 1,000 changes as the table grows: requests, units and time must follow what changed, not the table.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tablekeeper::adapters::clock::SystemClock;
+use tablekeeper::adapters::dynamodb::{Connection, DynamoStore};
+use tablekeeper::adapters::embedded::Embedded;
+use tablekeeper::derive::derive;
 use tablekeeper::engine::batch::{Engine, OldImages};
+use tablekeeper::model::key::TableKey;
+use tablekeeper::model::spec::Model;
 use tablekeeper::model::value::Item;
+use tablekeeper::plan::ledger::{Applied, LedgerRow};
 
-use crate::cost::{record, stopwatch};
-use crate::workload::{Draw, ORDERS, model, order, tables};
-use crate::{Figure, milliseconds};
+use crate::workload::{ORDERS, changes, inserts, model, orders, pending, tables};
+use crate::{Figure, milliseconds, stopwatch};
 
-/// Items in the table when the batch comes.
+/// Holds the largest table to be tried, for those who cannot wait for a million items.
+const ITEMS_VARIABLE: &str = "TABLEKEEPER_BENCH_ITEMS";
+/// Items in the table when the batches come.
 const SIZES: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
+/// Batches at each size; the median counts.
+const BATCHES: usize = 5;
 /// Items put at once.
 const CHUNK: usize = 5_000;
+/// What passes for noise between the fastest and the slowest size.
+const NOISE_MAX: f64 = 1.5;
 
 pub async fn run() -> Vec<Figure> {
+    let embedded = Embedded::start(None).expect("the embedded database starts");
     let model = Arc::new(model());
-    let (embedded, connection, store) = tables(&model).await;
+    let (connection, store) = tables(embedded.endpoint(), &model, false).await;
     let engine = Engine::new(Arc::clone(&model), store, SystemClock::new());
-    let mut draw = Draw(3);
-    let mut figures = Vec::new();
-    let mut there = 0;
-    for size in SIZES {
+    let (mut figures, mut medians, mut there) = (Vec::new(), Vec::new(), 0);
+    let most = std::env::var(ITEMS_VARIABLE).ok().and_then(|text| text.parse().ok()).unwrap_or(usize::MAX);
+    for size in SIZES.into_iter().filter(|size| *size <= most) {
         while there < size {
             let end = size.min(there + CHUNK);
-            let items: Vec<Item> = (there..end).map(|n| order(n, draw.below(20), draw.below(50), "Pending")).collect();
-            connection.put_items(&model.table.name, &items).await.expect("items can be put");
-            // The last thousand have been applied before, so that their change is a change.
-            if end == size {
-                let last = &items[items.len() - ORDERS..];
-                let inserts: Vec<_> =
-                    last.iter().enumerate().map(|(n, new)| record(&model, size + n, None, new)).collect();
-                engine.apply(&inserts, OldImages::Trusted).await.expect("the inserts can be applied");
-                figures.push(batch(&engine, &connection, size, last).await);
-            }
+            load(&connection, &model, there..end).await;
             there = end;
         }
+        let (figure, median) = batches(&engine, &connection, size).await;
+        figures.push(figure);
+        medians.push(median.as_secs_f64());
     }
     embedded.shutdown().await;
+    let (least, most) = (medians.iter().copied().fold(f64::MAX, f64::min), medians.iter().copied().fold(0.0, f64::max));
+    let figure = Figure::new("slowest to fastest of these", format!("{:.2} x", most / least));
+    figures.push(figure.target(&format!("flat, within {NOISE_MAX} x"), most / least <= NOISE_MAX));
     figures
 }
 
-async fn batch(
-    engine: &Engine<tablekeeper::adapters::dynamodb::DynamoStore, SystemClock>,
-    connection: &tablekeeper::adapters::dynamodb::Connection,
+/// Puts work orders with their ledger rows, as they are when they have been applied; only the aggregates know nothing of them.
+async fn load(connection: &Connection, model: &Model, numbers: std::ops::Range<usize>) {
+    let items: Vec<Item> = numbers.map(pending).collect();
+    let rows: Vec<Item> = items.iter().map(|item| row(model, item).to_item()).collect();
+    let (source, state) = (&model.table.name, &model.table.state_table);
+    connection.put_items(source, &items).await.expect("items can be put");
+    connection.put_items(state, &rows).await.expect("rows can be put");
+}
+
+fn row(model: &Model, item: &Item) -> LedgerRow {
+    let key = TableKey::of(item, &model.table.key_names()).expect("an order has a key");
+    let derived = derive(model, &key, item);
+    LedgerRow {
+        source: key,
+        sequence: "1".parse().ok(),
+        revision: 1,
+        entity: derived.entity.clone(),
+        applied: Applied::of(&derived),
+        model: model.hash.clone(),
+        deleted: false,
+        expires_at: None,
+        quarantined: None,
+        left_out: None,
+    }
+}
+
+/// Batches of work orders that are new to the table and are then changed; the changes are measured.
+async fn batches(
+    engine: &Engine<DynamoStore, SystemClock>,
+    connection: &Connection,
     size: usize,
-    last: &[Item],
-) -> Figure {
-    let changed = |item: &Item| item.clone().with("Status", tablekeeper::model::value::Value::text("Complete"));
-    let changes: Vec<_> = last
-        .iter()
-        .enumerate()
-        .map(|(n, old)| record(&engine.model, 10_000_000 + size + n, Some(old), &changed(old)))
-        .collect();
-    let start = connection.usage().snapshot();
-    let clock = stopwatch();
-    engine.apply(&changes, OldImages::Trusted).await.expect("the changes can be applied");
-    let time = clock.elapsed();
-    let spent = connection.usage().snapshot().since(&start);
-    let units = spent.write_half_units as f64 / 2.0;
-    Figure::new(
-        format!("1,000 changes in a table of {size} items"),
-        format!("{} requests, {units} write units, {}", spent.table_calls(), milliseconds(time)),
-    )
+) -> (Figure, Duration) {
+    let mut times = Vec::new();
+    let mut cost = String::new();
+    for batch in 0..BATCHES {
+        // Numbers of their own, far from the loaded ones, so that every size is asked the same.
+        let from = 2_000_000 + size + batch * ORDERS;
+        let orders = orders(from..from + ORDERS);
+        engine.apply(&inserts(&engine.model, from, &orders), OldImages::Trusted).await.expect("inserts can be applied");
+        let records = changes(&engine.model, 10_000_000 + from, &orders);
+        let start = connection.usage().snapshot();
+        let clock = stopwatch();
+        engine.apply(&records, OldImages::Trusted).await.expect("changes can be applied");
+        times.push(clock.elapsed());
+        let spent = connection.usage().snapshot().since(&start);
+        cost = format!("{} requests, {} write units", spent.table_calls(), spent.write_half_units as f64 / 2.0);
+    }
+    times.sort();
+    let median = times[BATCHES / 2];
+    let what = format!("1,000 changes in a table of {size} items");
+    (Figure::new(what, format!("{cost}, {}", milliseconds(median))), median)
 }

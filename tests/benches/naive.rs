@@ -46,13 +46,13 @@ pub async fn add_each(client: &Client, table: &str, orders: &[(Item, Item)]) -> 
     spent
 }
 
-/// One transaction a record, with a marker item that makes it idempotent.
-pub async fn transact_each(client: &Client, table: &str, orders: &[(Item, Item)]) -> Spent {
+/// One transaction a record, with a marker item that makes it idempotent; `round` tells the markers of several runs apart.
+pub async fn transact_each(client: &Client, table: &str, orders: &[(Item, Item)], round: usize) -> Spent {
     let mut spent = Spent::default();
     for (number, (old, new)) in orders.iter().enumerate() {
         let marker = Put::builder()
             .table_name(table)
-            .item("PK", AttributeValue::S(format!("SEEN#{number}")))
+            .item("PK", AttributeValue::S(format!("SEEN#{round}#{number}")))
             .item("SK", AttributeValue::S("SEEN".to_owned()))
             .condition_expression("attribute_not_exists(PK)")
             .build()

@@ -16,8 +16,8 @@ use tablekeeper::model::spec::{Index, Table};
 use tablekeeper::model::value::{Item, Kind, Value};
 use tablekeeper::plan::write::{Condition, Op, TableRef, Write};
 
-use crate::store::{dynamodb_local, key_attribute, open, table};
-use crate::stream::read_all;
+use crate::contract::stream::read_all;
+use crate::contract::{dynamodb_local, key_attribute, open, table};
 
 fn add_one(key: &TableKey) -> Write {
     let add = BTreeMap::from([("Total".to_owned(), Decimal::from(1))]);

@@ -3,6 +3,7 @@
 //! Each rule is a function from one source file to its violations, so that each has a counter-proof beside it: a small bad
 //! text which it must catch. A rule that finds nothing anywhere proves nothing.
 
+mod peers;
 pub mod source;
 
 use source::{Source, code_only, files, functions, without_tests};

@@ -20,7 +20,7 @@ use tablekeeper::model::spec::Model;
 use tablekeeper::model::value::{ITEM_SIZE_MAX, Item, Value};
 use tablekeeper::plan::write::{ACTIONS_MAX, TRANSACTION_SIZE_MAX, TableRef, Write};
 
-use crate::stream::read_all;
+use crate::contract::stream::read_all;
 
 const MODEL: &str = r#"
 version = 1

@@ -14,7 +14,7 @@ use tablekeeper::plan::write::{Condition, Op, TableRef, Write};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::store::{open, table};
+use crate::contract::{open, table};
 
 #[tokio::test]
 async fn a_transaction_whose_answer_is_lost_happens_once() {
@@ -73,7 +73,7 @@ async fn lossy_proxy(endpoint: &str, lose: Arc<AtomicUsize>) -> String {
 }
 
 /// One HTTP message with the length that its head says; `None` at the end of the connection.
-async fn message(stream: &mut TcpStream) -> Option<Vec<u8>> {
+pub async fn message(stream: &mut TcpStream) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let head = loop {
         if let Some(at) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {

@@ -1,6 +1,7 @@
 //! The one integration-test binary: each further one would link everything again.
 
 mod answers;
+mod contract;
 mod embedded;
 mod exits;
 mod house;
@@ -18,6 +19,5 @@ mod redelivery;
 mod report;
 mod restart;
 mod says;
-mod store;
-mod stream;
+mod shard_pages;
 mod worker;

@@ -3,7 +3,7 @@
 //! A listing of shards that ends early, or an error taken for the end of a shard, loses records without a trace. So every
 //! page of the description is read, a shard ends only when there is no next iterator, and every error says what is known.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use aws_sdk_dynamodbstreams::Client;
@@ -57,6 +57,7 @@ impl StreamSource for DynamoStream {
     async fn describe(&self) -> Result<StreamDescription, StreamError> {
         let mut shards: BTreeMap<String, ShardListing> = BTreeMap::new();
         let mut after: Option<String> = None;
+        let mut asked = BTreeSet::new();
         loop {
             self.usage.count(Call::Describe);
             let request =
@@ -72,14 +73,14 @@ impl StreamSource for DynamoStream {
                 let parent = shard.parent_shard_id.filter(|parent| !parent.is_empty());
                 shards.insert(id.clone(), ShardListing { id, parent });
             }
-            let last = description.last_evaluated_shard_id.filter(|id| !id.is_empty());
-            if last.is_none() {
+            let Some(last) = description.last_evaluated_shard_id.filter(|id| !id.is_empty()) else {
                 return Ok(StreamDescription { arn: self.arn.clone(), shards: shards.into_values().collect() });
-            }
-            if last == after {
+            };
+            // Pages are in no order that could be relied on, so a circle shows only by an id that comes again.
+            if !asked.insert(last.clone()) {
                 return Err(StreamError::Unavailable("the listing of shards does not advance".to_owned()));
             }
-            after = last;
+            after = Some(last);
         }
     }
 

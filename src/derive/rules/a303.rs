@@ -1,5 +1,7 @@
 //! A303: a value outside the declared set.
 
+use std::borrow::Cow;
+
 use crate::derive::findings::{Details, Findings, cut};
 use crate::derive::render::plain;
 use crate::derive::scope::{Scope, carried, is_none};
@@ -33,12 +35,13 @@ pub fn check(scope: &Scope<'_>, attribute: &Attribute, findings: &mut Findings<'
     if attribute.one_of.is_empty() || value.kind() != attribute.kind || is_none(attribute, value) {
         return;
     }
-    let texts = match value {
-        Value::Ss(set) => set.iter().cloned().collect(),
-        Value::Ns(set) => set.iter().map(|number| number.to_plain()).collect(),
-        other => plain(other).map_or_else(Vec::new, |text| vec![text]),
+    let texts: Vec<Cow<'_, str>> = match value {
+        Value::Ss(set) => set.iter().map(|text| Cow::Borrowed(text.as_str())).collect(),
+        Value::Ns(set) => set.iter().map(|number| Cow::Owned(number.to_plain())).collect(),
+        other => plain(other).into_iter().collect(),
     };
-    let Some(actual) = texts.into_iter().find(|text| !attribute.one_of.contains(text)) else { return };
+    let is_declared = |text: &Cow<'_, str>| attribute.one_of.iter().any(|one| one == text);
+    let Some(actual) = texts.into_iter().find(|text| !is_declared(text)) else { return };
     let trimmed = actual.trim();
     let near = attribute.one_of.iter().find(|one| one.eq_ignore_ascii_case(trimmed));
     let (actual, all) = (cut(&actual), cut(&attribute.one_of.join(", ")));

@@ -251,7 +251,7 @@ fn a_worker_that_is_started_again_under_its_name_goes_on_at_once() {
 
 #[test]
 fn a_paused_owner_gives_everything_up_before_it_goes_on() {
-    // KCL 108.
+    // KCL 108: it hung while others may have taken its shards.
     let mut group = Group::new(12);
     group.join("a", TimeDelta::zero());
     group.join("b", TimeDelta::zero());
@@ -329,7 +329,7 @@ fn a_newcomer_under_another_model_is_told_from_the_others() {
 
 #[test]
 fn rows_of_others_are_not_seen() {
-    // KCL 1791; and KCL 764: two streams, two consumers, equal shard ids.
+    // KCL 1791, KCL 764: what others keep in the table; and two streams, two consumers, equal shard ids.
     use crate::adapters::sim::{SimClock, SimStore, block_on};
     use crate::plan::testing::model;
 

@@ -77,6 +77,7 @@ fn a_tombstone_keeps_old_records_from_bringing_an_item_back() {
 
 #[test]
 fn the_third_record_of_ten_is_poison_and_the_others_are_applied_once() {
+    // powertools-java 1820: record 3 of 10 is poison.
     let mut world = World::new();
     for n in 0..10 {
         world.store.put(job(n, "p", "Open", "1")).unwrap();

@@ -4,6 +4,7 @@
 mod cases;
 mod faults;
 mod histories;
+mod peers;
 mod shipped;
 
 use std::future::Future;

@@ -176,6 +176,11 @@ where
         let history = checkpoint::load(worker.store, worker.clock, &description.arn, &worker.settings.consumer)
             .await
             .map_err(WorkerError::State)?;
+        // Before anything is written: the first worker of the other table must not meet a row of ours.
+        if let Some(other) = history.other_table {
+            return Err(WorkerError::StateOfAnotherTable(other));
+        }
+        let is_first = history.stream.is_none();
         let now = worker.clock.now();
         let gaps = gaps_at_start(&history, &description, &worker.settings.model_hash, now);
         let arn = description.arn.clone();
@@ -205,6 +210,13 @@ where
         };
         let notices = gaps.into_iter().map(Notice::Gap).chain(notices).collect();
         run.notices(notices).await?;
+        if is_first {
+            // Another first one may have begun at the same moment; each has written its row by now, so one sees the other's.
+            let other = checkpoint::other_table(worker.store, worker.clock, &run.stream.arn).await;
+            if let Some(other) = other.map_err(WorkerError::State)? {
+                return Err(WorkerError::StateOfAnotherTable(other));
+            }
+        }
         if let Some(earlier) = earlier {
             run.drop_stream(&earlier).await?;
         }

@@ -121,7 +121,7 @@ fn a_restart_goes_on_after_the_last_applied_record() {
 
 #[test]
 fn a_crash_between_the_end_of_a_shard_and_its_children_loses_nothing() {
-    // Flink 36417's kin: `a` is stored as finished, nothing is stored of `b`.
+    // Flink 37416: `a` is stored as finished, nothing is stored of `b`.
     let mut driver = Driver::fresh(vec![FakeShard::new("a", None, [1], true)]);
     driver.run(5);
     assert!(driver.stored["a"].finished);
@@ -146,6 +146,32 @@ fn a_finished_shard_is_not_read_again_while_it_is_listed() {
     driver.run(120);
     assert_eq!(driver.forgotten, ["a"]);
     assert_eq!(driver.numbers(), [1, 2]);
+}
+
+#[test]
+fn two_hundred_and_fifty_shards_in_shuffled_pages_are_read_parents_first() {
+    // Flink 36215: three pages in any order, children before their parents, some shards twice.
+    for seed in 0..8u64 {
+        let mut driver = Driver::fresh(Vec::new());
+        driver.seed = seed;
+        // Five generations of fifty: each shard's only record is its number, and it grows from parents to children.
+        let mut shards: Vec<FakeShard> = (0..250u64)
+            .map(|n| {
+                let parent = n.checked_sub(50).map(|parent| format!("s{parent:03}"));
+                FakeShard::new(&format!("s{n:03}"), parent.as_deref(), [n], n < 200)
+            })
+            .collect();
+        for at in (1..shards.len()).rev() {
+            driver.seed = driver.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            shards.swap(at, (driver.seed >> 33) as usize % (at + 1));
+        }
+        driver.stream.lock().shards = shards;
+        driver.run(120);
+        let place = |number: u64| driver.applied.iter().position(|(_, applied)| *applied == number);
+        assert_eq!(driver.applied.len(), 250, "each once");
+        assert!((50..250).all(|n| place(n - 50) < place(n)), "a child before its parent");
+        assert_eq!(driver.causes(), []);
+    }
 }
 
 #[test]

@@ -3,8 +3,10 @@
 
 use super::*;
 use crate::adapters::sim::Fault;
+use crate::engine::checkpoint;
 use crate::engine::ports::{StoreError, TransactError};
 use crate::engine::testing::{Call, FakeShard};
+use crate::plan::write::TableRef;
 
 #[test]
 fn shares_are_even_within_three_lease_periods() {
@@ -156,7 +158,7 @@ fn an_owner_that_slept_until_its_shards_were_gone_raises_no_false_gap() {
 
 #[test]
 fn a_renewal_whose_answer_is_lost_loses_no_lease() {
-    // KCL 537.
+    // KCL 537: the renewal has happened, and the worker is told that it has not.
     let stage = Stage::new(3);
     stage.play(async {
         stage.start("a");
@@ -310,7 +312,7 @@ fn finished_rows_are_kept_while_the_shard_is_listed() {
 
 #[test]
 fn two_consumers_and_two_streams_with_equal_shard_ids_do_not_meet() {
-    // KCL 764, redpanda 4319.
+    // KCL 764, redpanda 4319: one state table, equal shard ids in it, and each must keep to its own rows.
     let stage = Stage::new(3);
     stage.play(async {
         stage.start("a");
@@ -335,6 +337,31 @@ fn two_consumers_and_two_streams_with_equal_shard_ids_do_not_meet() {
         stage.wait(5.0).await;
         assert_ne!(stage.rows(DEFAULT_CONSUMER), before, "the old stream's rows are dropped");
         assert!(!stage.log.of("the table has a new stream").is_empty());
+    });
+    stage.assert_exact();
+}
+
+#[test]
+fn a_worker_of_another_table_does_not_start_in_the_same_state_table() {
+    // redpanda 4319: ledger rows of two tables in one state table would be taken for each other's.
+    let stage = Stage::new(2);
+    stage.play(async {
+        stage.start("a");
+        stage.wait(5.0).await;
+        stage.stop("a");
+        stage.wait(1.0).await;
+        let own = std::mem::replace(&mut stage.stream.lock().arn, ARN.replace("table/T", "table/U"));
+        stage.start("b");
+        stage.wait(5.0).await;
+        let table = checkpoint::table_of(&own).to_owned();
+        assert_eq!(stage.ended("b"), Some(Err(WorkerError::StateOfAnotherTable(table))));
+        let state = stage.store.table(TableRef::State);
+        assert!(!state.items().any(|(key, _)| key.to_string().contains("table/U")), "it has left no row");
+        // The table's own worker goes on as if nothing had been.
+        stage.stream.lock().arn = own;
+        stage.start("a");
+        stage.wait(5.0).await;
+        assert!(stage.ended("a").is_none());
     });
     stage.assert_exact();
 }

@@ -1,124 +1,29 @@
-//! What the engine relies on of a stream, asked of every database that there is, the simulated one included. Lineage, splits and
-//! leases are proved on that one alone: the databases here have one shard.
+//! What the engine relies on of a stream.
 
 use std::collections::BTreeMap;
 
-use tablekeeper::adapters::dynamodb::{Connection, DynamoStore, DynamoStream};
-use tablekeeper::adapters::embedded::Embedded;
-use tablekeeper::adapters::sim::stream::Manners;
-use tablekeeper::adapters::sim::{SimClock, SimStore, SimStream, block_on};
+use tablekeeper::adapters::dynamodb::{Connection, DynamoStream};
 use tablekeeper::engine::ports::{ShardIterator, ShardStart, Store, StreamError, StreamSource};
 use tablekeeper::model::change::{RawRecord, SequenceNumber};
 use tablekeeper::model::decimal::Decimal;
 use tablekeeper::model::key::TableKey;
 use tablekeeper::model::spec::Table;
 use tablekeeper::model::value::{Item, Value};
+use tablekeeper::plan::state;
 use tablekeeper::plan::write::{Condition, Op, TableRef, Write};
 
-use crate::store::{dynamodb_local, open, table};
+use super::{Database, on_every_database};
 
-/// A database with an empty table that has a stream.
-trait Bench {
-    type Store: Store;
-    type Stream: StreamSource;
-    fn table(&self) -> &Table;
-    fn store(&self) -> &Self::Store;
-    async fn stream(&self) -> Self::Stream;
-    async fn put(&self, items: &[Item]);
-}
-
-struct Served {
-    connection: Connection,
-    store: DynamoStore,
-    table: Table,
-}
-
-impl Bench for Served {
-    type Store = DynamoStore;
-    type Stream = DynamoStream;
-
-    fn table(&self) -> &Table {
-        &self.table
-    }
-
-    fn store(&self) -> &DynamoStore {
-        &self.store
-    }
-
-    async fn stream(&self) -> DynamoStream {
-        DynamoStream::of_table(&self.connection, &self.table.name).await.unwrap()
-    }
-
-    async fn put(&self, items: &[Item]) {
-        match items {
-            [item] => self.connection.put_item(&self.table.name, item).await.unwrap(),
-            items => self.connection.put_items(&self.table.name, items).await.unwrap(),
-        }
-    }
-}
-
-struct Simulated {
-    store: SimStore,
-    stream: SimStream,
-    table: Table,
-}
-
-impl Bench for Simulated {
-    type Store = SimStore;
-    type Stream = SimStream;
-
-    fn table(&self) -> &Table {
-        &self.table
-    }
-
-    fn store(&self) -> &SimStore {
-        &self.store
-    }
-
-    async fn stream(&self) -> SimStream {
-        self.stream.clone()
-    }
-
-    async fn put(&self, items: &[Item]) {
-        items.iter().for_each(|item| self.store.put(item.clone()).unwrap());
-    }
-}
-
-#[test]
-fn the_simulated_stream_keeps_the_contract() {
-    let table = table("stream");
-    let store = SimStore::new(&table);
-    let stream = SimStream::new(&store, &SimClock::new(chrono::DateTime::UNIX_EPOCH, 1), 1, Manners::good(), 1);
-    block_on(contract(&Simulated { store, stream, table }));
-}
-
-#[tokio::test]
-async fn the_embedded_database_keeps_the_contract() {
-    let database = Embedded::start(None).unwrap();
-    served(database.endpoint()).await;
-    database.shutdown().await;
-}
-
-#[tokio::test]
-async fn dynamodb_local_keeps_the_contract() {
-    let Some(endpoint) = dynamodb_local("the stream's contract") else { return };
-    served(&endpoint).await;
-}
-
-async fn served(endpoint: &str) {
-    let table = table("stream");
-    let (connection, store) = open(endpoint, &table).await;
-    let bench = Served { connection, store, table };
-    contract(&bench).await;
-    what_is_not_there_is_told(&bench.connection, &bench.table).await;
-}
-
-async fn contract(bench: &impl Bench) {
-    every_change_is_a_record(bench).await;
-    reading_goes_on_after_any_record(bench).await;
-    long_streams_come_in_pages(bench).await;
-    strange_iterators_and_shards_are_refused(bench).await;
-}
+on_every_database!(
+    every_change_is_a_record,
+    every_type_comes_through,
+    the_state_table_does_not_show,
+    the_changes_of_an_item_come_in_their_order,
+    an_iterator_can_be_read_twice,
+    reading_goes_on_after_any_record,
+    long_streams_come_in_pages,
+    strange_iterators_and_shards_are_refused,
+);
 
 fn item(table: &Table, id: &str, state: &str) -> Item {
     TableKey::text(id, "a").to_item(&table.key_names()).with("State", Value::text(state))
@@ -142,13 +47,13 @@ fn sequence(record: &RawRecord) -> SequenceNumber {
     record.sequence.as_deref().unwrap().parse().unwrap()
 }
 
-async fn every_change_is_a_record(bench: &impl Bench) {
-    let table = bench.table();
+async fn every_change_is_a_record(database: &impl Database) {
+    let table = database.table();
     let [first, second] = ["open", "closed"].map(|state| item(table, "CHANGE", state));
-    bench.put(std::slice::from_ref(&first)).await;
-    bench.put(std::slice::from_ref(&second)).await;
+    database.put(std::slice::from_ref(&first)).await;
+    database.put(std::slice::from_ref(&second)).await;
     // Changes nothing: no record of DynamoDB's, and one with two equal images of the embedded database's.
-    bench.put(std::slice::from_ref(&second)).await;
+    database.put(std::slice::from_ref(&second)).await;
     let key = TableKey::text("CHANGE", "a");
     let count = TableKey::text("COUNT", "a");
     let update = Op::Update { add: BTreeMap::from([("Total".to_owned(), Decimal::from(0))]), set: Item::new() };
@@ -156,11 +61,11 @@ async fn every_change_is_a_record(bench: &impl Bench) {
         Write { table: TableRef::Source, key: key.clone(), op: Op::Delete, condition: Condition::Always },
         Write { table: TableRef::Source, key: count.clone(), op: update, condition: Condition::Always },
     ];
-    bench.store().transact(&writes).await.unwrap();
+    database.store().transact(&writes).await.unwrap();
     // Adds 0 to what is there, and deletes what is not there: likewise.
-    bench.store().transact(&writes).await.unwrap();
+    database.store().transact(&writes).await.unwrap();
 
-    let stream = bench.stream().await;
+    let stream = database.stream().await;
     let records = read_all(&stream, ShardStart::TrimHorizon).await;
     assert!(records.windows(2).all(|pair| sequence(&pair[0]) < sequence(&pair[1])));
     let names = table.key_names();
@@ -182,9 +87,80 @@ async fn every_change_is_a_record(bench: &impl Bench) {
     assert_eq!(image.number("Total"), Some(&Decimal::zero()));
 }
 
-async fn reading_goes_on_after_any_record(bench: &impl Bench) {
-    let stream = bench.stream().await;
+async fn every_type_comes_through(database: &impl Database) {
+    let key = TableKey::text("TYPES", "é\u{1F600}");
+    let mut whole = key.to_item(&database.names());
+    whole.0.extend(super::store::every_type().0);
+    database.put(std::slice::from_ref(&whole)).await;
+    let write = Write { table: TableRef::Source, key, op: Op::Delete, condition: Condition::Always };
+    database.store().transact(&[write]).await.unwrap();
+    let records = read_all(&database.stream().await, ShardStart::TrimHorizon).await;
+    let images: Vec<_> = records.into_iter().map(|record| (record.old_image, record.new_image)).collect();
+    assert_eq!(images, [(None, Some(Ok(whole.clone()))), (Some(Ok(whole)), None)]);
+}
+
+async fn the_state_table_does_not_show(database: &impl Database) {
+    let names = state::key_names();
+    let puts: Vec<Write> = (0..3)
+        .map(|n| {
+            let key = TableKey::text("STATE", n.to_string());
+            let op = Op::Put(key.to_item(&names));
+            Write { table: TableRef::State, key, op, condition: Condition::Absent }
+        })
+        .collect();
+    database.store().transact(&puts).await.unwrap();
+    database.put(&[item(database.table(), "SOURCE", "x")]).await;
+    let records = read_all(&database.stream().await, ShardStart::TrimHorizon).await;
+    let keys: Vec<_> = records.into_iter().map(|record| record.keys).collect();
+    assert_eq!(keys, [Some(Ok(TableKey::text("SOURCE", "a").to_item(&database.names())))]);
+}
+
+async fn the_changes_of_an_item_come_in_their_order(database: &impl Database) {
+    const ITEMS: usize = 7;
+    let names = database.names();
+    for n in 0..70 {
+        let key = TableKey::text(format!("ORDER#{}", n % ITEMS), "a");
+        // By the application and by transactions in turn.
+        if n % 2 == 0 {
+            database.put(&[item(database.table(), &format!("ORDER#{}", n % ITEMS), &n.to_string())]).await;
+        } else {
+            let op = Op::Put(key.to_item(&names).with("State", Value::text(n.to_string())));
+            let write = Write { table: TableRef::Source, key, op, condition: Condition::Always };
+            database.store().transact(&[write]).await.unwrap();
+        }
+    }
+    let records = read_all(&database.stream().await, ShardStart::TrimHorizon).await;
+    let mut states: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for record in &records {
+        let image = record.new_image.clone().unwrap().unwrap();
+        let key = image.text("Partition").unwrap().to_owned();
+        states.entry(key).or_default().push(image.text("State").unwrap().parse().unwrap());
+    }
+    assert_eq!(states.len(), ITEMS);
+    for (n, states) in states.into_values().enumerate() {
+        assert_eq!(states, (n..70).step_by(ITEMS).collect::<Vec<_>>());
+    }
+}
+
+async fn an_iterator_can_be_read_twice(database: &impl Database) {
+    let items: Vec<Item> = (0..20).map(|n| item(database.table(), &format!("TWICE#{n}"), "x")).collect();
+    database.put(&items).await;
+    let stream = database.stream().await;
+    let shard = stream.describe().await.unwrap().shards.remove(0).id;
+    let start = stream.iterator(&shard, &ShardStart::TrimHorizon).await.unwrap();
+    // An answer that was lost on the way is asked for again.
+    let [first, second] = [stream.records(&start).await.unwrap(), stream.records(&start).await.unwrap()];
+    assert_eq!(first.records, second.records);
+    assert!(!first.records.is_empty());
+}
+
+async fn reading_goes_on_after_any_record(database: &impl Database) {
+    for n in 0..12 {
+        database.put(&[item(database.table(), &format!("ITEM#{}", n % 5), &n.to_string())]).await;
+    }
+    let stream = database.stream().await;
     let all = read_all(&stream, ShardStart::TrimHorizon).await;
+    assert_eq!(all.len(), 12);
     for (at, record) in all.iter().enumerate() {
         // The number goes through its stored form, as it does in a checkpoint.
         let stored: SequenceNumber = sequence(record).padded().parse().unwrap();
@@ -196,24 +172,24 @@ async fn reading_goes_on_after_any_record(bench: &impl Bench) {
     let end = stream.iterator(&shard.id, &ShardStart::After(last)).await.unwrap();
     let empty = stream.records(&end).await.unwrap();
     assert!(empty.records.is_empty());
-    bench.put(&[item(bench.table(), "LATER", "x")]).await;
+    database.put(&[item(database.table(), "LATER", "x")]).await;
     let later = stream.records(&empty.next.unwrap()).await.unwrap();
     assert_eq!(later.records.len(), 1);
 }
 
-async fn long_streams_come_in_pages(bench: &impl Bench) {
-    let stream = bench.stream().await;
+async fn long_streams_come_in_pages(database: &impl Database) {
+    let stream = database.stream().await;
     let before = read_all(&stream, ShardStart::TrimHorizon).await.len();
-    let items: Vec<Item> = (0..1100).map(|n| item(bench.table(), &format!("LONG#{n}"), "x")).collect();
-    bench.put(&items).await;
+    let items: Vec<Item> = (0..1100).map(|n| item(database.table(), &format!("LONG#{n}"), "x")).collect();
+    database.put(&items).await;
     let shard = &stream.describe().await.unwrap().shards[0];
     let start = stream.iterator(&shard.id, &ShardStart::TrimHorizon).await.unwrap();
     assert!(stream.records(&start).await.unwrap().records.len() <= 1000);
     assert_eq!(read_all(&stream, ShardStart::TrimHorizon).await.len(), before + 1100);
 }
 
-async fn strange_iterators_and_shards_are_refused(bench: &impl Bench) {
-    let stream = bench.stream().await;
+async fn strange_iterators_and_shards_are_refused(database: &impl Database) {
+    let stream = database.stream().await;
     let nonsense = stream.records(&ShardIterator("nonsense".to_owned())).await;
     assert_eq!(nonsense, Err(StreamError::ExpiredIterator));
     let listed = stream.describe().await.unwrap().shards.remove(0).id;
@@ -224,7 +200,7 @@ async fn strange_iterators_and_shards_are_refused(bench: &impl Bench) {
     }
 }
 
-async fn what_is_not_there_is_told(connection: &Connection, table: &Table) {
+pub async fn what_is_not_there_is_told(connection: &Connection, table: &Table) {
     let stream = DynamoStream::of_table(connection, &table.name).await.unwrap();
     assert!(stream.describe().await.unwrap().arn.contains(&table.name));
     let without = DynamoStream::of_table(connection, &table.state_table).await;
