@@ -11,7 +11,7 @@
 //! - [`reconcile`]: first start, repair and a changed model; [`verify`]: the proof;
 //! - [`sweep`], [`alerts`], [`outbox`]: what falls due, what is told of it once, and how that is delivered;
 //! - [`telemetry`]: what operators see: the names of metrics and log fields, health, and what is counted in the tables;
-//! - [`scan`] and `patience`: reading page by page, and trying again.
+//! - [`scan`], `pace` and `patience`: reading page by page, no faster than is allowed, and trying again.
 //!
 //! Nothing here knows an SDK, reads a clock or starts a task.
 
@@ -21,6 +21,7 @@ pub mod checkpoint;
 pub mod commit;
 pub mod leases;
 pub mod outbox;
+mod pace;
 mod patience;
 pub mod ports;
 pub mod reconcile;
