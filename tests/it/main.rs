@@ -13,6 +13,7 @@ mod operations;
 mod patterns;
 mod program;
 mod random;
+mod reconcile;
 mod redelivery;
 mod report;
 mod restart;
