@@ -30,10 +30,10 @@ pub async fn verify(args: &VerifyArgs, format: OutputFormat) -> Outcome {
     let tables = connect::open(&args.table, model_for_table(&args.table)?).await?;
     let options = VerifyOptions { passes: args.passes, ..VerifyOptions::default() };
     let bar = spinner("passes done");
-    let passed = |_: u32, differences: usize| {
+    let passed = |pass: u32, differences: usize| {
         bar.inc(1);
         if differences > 0 && format == OutputFormat::Text {
-            bar.suspend(|| warn(format_args!("pass {}: {}", bar.position(), count(differences, "difference"))));
+            bar.suspend(|| warn(format_args!("pass {pass}: {}", count(differences, "difference"))));
         }
     };
     let (repaired, report) = if args.repair {

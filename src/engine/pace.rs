@@ -96,7 +96,7 @@ fn page_units(page: &Page) -> f64 {
 }
 
 /// Items read by key are charged one by one, and so is one that is not there.
-fn item_units(items: &Vec<Option<Item>>) -> f64 {
+fn item_units(items: &[Option<Item>]) -> f64 {
     items.iter().map(|item| units(item.as_ref().map_or(0, Item::size))).sum()
 }
 
@@ -106,7 +106,7 @@ fn units(size: usize) -> f64 {
 
 impl<S: Store, C: Clock> Store for Paced<'_, S, C> {
     async fn get(&self, table: TableRef, keys: &[TableKey]) -> Result<Vec<Option<Item>>, StoreError> {
-        self.read(Some(keys.len() as f64), self.store.get(table, keys), item_units).await
+        self.read(Some(keys.len() as f64), self.store.get(table, keys), |items: &Vec<_>| item_units(items)).await
     }
 
     async fn transact(&self, writes: &[Write]) -> Result<(), TransactError> {
@@ -136,7 +136,7 @@ mod tests {
     fn units_are_charged_as_dynamodb_does() {
         let item = |size: usize| Item::new().with("PK", Value::text("x".repeat(size - 2)));
         assert_eq!(item(4096).size(), 4096);
-        assert_eq!(item_units(&vec![Some(item(10)), None, Some(item(4096)), Some(item(4097))]), 5.0);
+        assert_eq!(item_units(&[Some(item(10)), None, Some(item(4096)), Some(item(4097))]), 5.0);
         assert_eq!(page_units(&Page { items: (0..10).map(|_| item(500)).collect(), next: None }), 2.0);
         assert_eq!(page_units(&Page::default()), 1.0);
     }

@@ -85,12 +85,14 @@ fn what_is_never_at_rest_is_unsettled() {
     assert_eq!((report.aggregates, report.rows, report.given_up), (1, 1, 0));
 }
 
-/// Every kind of damage by hand, alone.
-#[test]
-fn each_damage_is_mended() {
+/// What, the aggregates and rows that are mended, and how it is done.
+type Damage = (&'static str, (u64, u64), Box<dyn Fn(&World)>);
+
+/// Every kind of damage by hand.
+fn damages() -> [Damage; 15] {
     let put = |world: &World, item: Item| world.store.put(item).unwrap();
     let listed = || TableKey::text("JOBS", "Done#3#u1");
-    let cases: [(&str, (u64, u64), Box<dyn Fn(&World)>); 15] = [
+    [
         ("a number", (1, 0), Box::new(move |w| put(w, stored(w, &stats("p")).with("Total", number("3"))))),
         (
             "two",
@@ -152,8 +154,12 @@ fn each_damage_is_mended() {
                 put(w, item);
             }),
         ),
-    ];
-    for (what, mended, damage) in cases {
+    ]
+}
+
+#[test]
+fn each_damage_is_mended() {
+    for (what, mended, damage) in damages() {
         let world = world();
         damage(&world);
         assert!(!verified(&world).differences.is_empty(), "{what}");
@@ -284,6 +290,30 @@ fn surplus(world: &World) -> BTreeMap<(String, String), Decimal> {
         .collect()
 }
 
+/// A table that was kept, with measures that are off by so much and rows that are changed or gone.
+fn damaged_world(first: &[Act], damage: Vec<(usize, usize, i64)>, rows: Vec<(usize, bool)>) -> World {
+    let mut world = World::new();
+    first.iter().for_each(|act| apply_write(&world, act));
+    world.settle();
+    for (project, measure, by) in damage {
+        let Some(item) = world.store.item(TableRef::Source, &stats(&format!("p{project}"))) else { continue };
+        let measure = ["Total", "Sum_Hours", "Count_Open"][measure];
+        let off = item.number(measure).unwrap().checked_add(&by.into()).unwrap();
+        world.store.put(item.with(measure, Value::N(off))).unwrap();
+    }
+    for (which, delete) in rows {
+        let table = world.store.table(TableRef::Source);
+        let is_row = |item: &Item| item.text(MARKER).is_some_and(|marker| !marker.starts_with("aggregate/"));
+        let entries: Vec<_> = table.items().filter(|(_, item)| is_row(item)).collect();
+        let Some((key, item)) = entries.get(which % entries.len().max(1)) else { continue };
+        match delete {
+            true => world.store.delete(key),
+            false => world.store.put((*item).clone().with("Scrawl", Value::text("x"))).unwrap(),
+        }
+    }
+    world
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, max_shrink_iters: 4_000, ..ProptestConfig::default() })]
 
@@ -296,25 +326,7 @@ proptest! {
         rows in vec((any::<usize>(), any::<bool>()), 0..3),
         acts in vec(act(), 1..80),
     ) {
-        let mut world = World::new();
-        first.iter().for_each(|act| apply_write(&world, act));
-        world.settle();
-        for (project, measure, by) in damage {
-            let Some(item) = world.store.item(TableRef::Source, &stats(&format!("p{project}"))) else { continue };
-            let measure = ["Total", "Sum_Hours", "Count_Open"][measure];
-            let off = item.number(measure).unwrap().checked_add(&by.into()).unwrap();
-            world.store.put(item.with(measure, Value::N(off))).unwrap();
-        }
-        for (which, delete) in rows {
-            let table = world.store.table(TableRef::Source);
-            let is_row = |item: &Item| item.text(MARKER).is_some_and(|marker| !marker.starts_with("aggregate/"));
-            let entries: Vec<_> = table.items().filter(|(_, item)| is_row(item)).collect();
-            let Some((key, item)) = entries.get(which % entries.len().max(1)) else { continue };
-            match delete {
-                true => world.store.delete(key),
-                false => world.store.put((*item).clone().with("Scrawl", Value::text("x"))).unwrap(),
-            }
-        }
+        let mut world = damaged_world(&first, damage, rows);
         let _ours = world.pending();
         let damaged = surplus(&world);
         let engine = world.engine.clone();
