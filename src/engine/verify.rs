@@ -8,11 +8,11 @@
 //! How to read the answer:
 //! - `ledger` and `ghost` say that a change of a source item has not been applied. Reconciling applies it.
 //! - `aggregate`, `marker`, `missing-row`, `unexpected-row` and `changed-row` say that somebody else wrote to the derived items,
-//!   or that a ledger row was lost. Reconciling trusts the ledger and does not look at them; [`repair`] mends them.
+//!   or that a ledger row was lost. Reconciling trusts the ledger and does not look at them; [`repair()`] mends them.
 //!
 //! # What it proves
 //!
-//! On a quiet table one pass ([`verify`]) is exact. Beside running workers the two tables are read at different moments, so [`settle`]
+//! On a quiet table one pass ([`verify()`]) is exact. Beside running workers the two tables are read at different moments, so [`settle()`]
 //! reads again while anything differs, and reports what **stands**: what two passes in a row have found alike.
 //!
 //! - Of a derived item that means: its whole content was the same at both readings, `UpdatedAt` among it, which every commit
@@ -125,7 +125,7 @@ impl DifferenceKind {
         matches!(self, DifferenceKind::Ledger | DifferenceKind::Ghost)
     }
 
-    /// True for what [`repair`] puts right, as far as it can be.
+    /// True for what [`repair()`] puts right, as far as it can be.
     pub fn is_repaired(self) -> bool {
         !self.is_reconciled() && self != DifferenceKind::UnreadableLedger
     }
@@ -161,7 +161,7 @@ impl VerifyReport {
     }
 }
 
-/// Reads both tables once and compares: exact on a quiet table, see [`settle`] for others.
+/// Reads both tables once and compares: exact on a quiet table, see [`settle()`] for others.
 ///
 /// # Errors
 /// Only where a table cannot be read.

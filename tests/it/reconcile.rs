@@ -24,7 +24,7 @@ use crate::program::{Program, run};
 use crate::random::Random;
 
 /// Items of the table in an ordinary run.
-const ITEMS: usize = 3_000;
+const ITEMS: usize = 1_000;
 const PROJECTS: usize = 40;
 const USERS: usize = 25;
 /// Longest that any of the programs may take at the full size.
@@ -126,7 +126,7 @@ impl World {
         let program = Program::start(arguments);
         while self.passed().await < passed {
             assert!(program.line("error:").is_none(), "{:?}", program.line("error:"));
-            tokio::time::sleep(Duration::from_millis(2)).await;
+            tokio::time::sleep(Duration::from_millis(10)).await;
         }
         let ended = program.kill().await;
         assert_eq!(ended.code, None, "killed, not ended: {} {:?}", ended.out, ended.log);
@@ -139,7 +139,7 @@ async fn a_run_that_is_killed_twice_beside_a_writer_ends_exact() {
     let world = World::filled(count).await;
     let begun = world.clock.now();
     // Some seconds for the ordinary size, so that there is a middle to be killed in; no limit for the full one.
-    let pace = count.max(1_000).to_string();
+    let pace = count.to_string();
     let arguments = world.command("reconcile", &["--max-read-units", &pace]);
     let stop = AtomicBool::new(false);
     let runs = async {

@@ -8,7 +8,7 @@ use super::{Difference, DifferenceKind, Pass, VerifyReport, pass};
 use crate::engine::ports::{Clock, Store, StoreError};
 use crate::model::spec::Model;
 
-/// How long [`settle`] goes on.
+/// How long [`settle()`] goes on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifyOptions {
     /// Most readings of both tables. One cannot tell what stands from what is on its way, and reports both.
