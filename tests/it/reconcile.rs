@@ -138,14 +138,14 @@ async fn a_run_that_is_killed_twice_beside_a_writer_ends_exact() {
     let count = count_of_items();
     let world = World::filled(count).await;
     let begun = world.clock.now();
-    // Some seconds for the ordinary size, so that there is a middle to be killed in; no limit for the full one.
-    let pace = count.to_string();
-    let arguments = world.command("reconcile", &["--max-read-units", &pace]);
+    // So slow that there is a middle to be killed in, also where all else on the machine is slow.
+    let pace = (count / 3).to_string();
+    let slow = world.command("reconcile", &["--max-read-units", &pace]);
     let stop = AtomicBool::new(false);
     let runs = async {
-        world.interrupted(&arguments, count / 5).await;
-        world.interrupted(&arguments, count + count / 5).await;
-        let last = Program::start(&arguments).end_within(PATIENCE).await.expect(0);
+        world.interrupted(&slow, count / 5).await;
+        world.interrupted(&slow, count + count / 5).await;
+        let last = Program::start(&world.command("reconcile", &[])).end_within(PATIENCE).await.expect(0);
         stop.store(true, Ordering::SeqCst);
         last
     };
