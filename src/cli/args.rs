@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use chrono::{Datelike as _, NaiveDate};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tablekeeper::engine::checkpoint::DEFAULT_CONSUMER;
+use tablekeeper::engine::reconcile::{SEGMENTS_DEFAULT, SEGMENTS_MAX};
+use tablekeeper::engine::verify::VerifyOptions;
 
 const EXIT_CODES: &str = "Exit codes: 0 fine, 1 findings or differences, 2 usage or model fault, 3 incomplete run.";
 
@@ -56,9 +58,9 @@ pub enum Command {
     /// Find what falls due and send one notification a threshold
     Sweep(SweepArgs),
     /// Recompute everything from the table and say what differs from what is stored
-    Verify(TableArgs),
+    Verify(VerifyArgs),
     /// Bring derived items in line with the table: first start, after a gap, after a change of the model
-    Reconcile(TableArgs),
+    Reconcile(ReconcileArgs),
     /// Play stories from seeds on a simulated database: crashes, lost answers, splits, lost records; the books must balance
     Simulate(SimulateArgs),
     /// Explain a rule by its code: what, why it matters, an example, what to do instead
@@ -281,6 +283,49 @@ pub struct SweepArgs {
     /// Append notifications to this file as JSON lines, too
     #[arg(long, value_name = "FILE")]
     pub notify_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tablekeeper verify --model my-model.toml                        what differs?
+  tablekeeper verify --model my-model.toml --passes 10            beside busy workers: read until it is settled
+  tablekeeper verify --model my-model.toml --repair               mend derived items that somebody changed by hand
+  tablekeeper verify --model my-model.toml --format json          all differences, for a program
+
+Reported is what two readings in a row found alike; a clean table is read once. Changes of items that were never applied are
+for `reconcile`; --repair mends what somebody else did to derived items, and may run beside the workers.")]
+pub struct VerifyArgs {
+    #[command(flatten)]
+    pub table: TableArgs,
+    /// Most readings of both tables, while anything differs; 1 reports what is on its way as well
+    #[arg(long, default_value_t = VerifyOptions::default().passes, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub passes: u32,
+    /// Make derived items agree with the ledger again: aggregates, markers, rows
+    #[arg(long)]
+    pub repair: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tablekeeper reconcile --model my-model.toml                     a first start, a changed model, a gap
+  tablekeeper reconcile --model my-model.toml --max-read-units 500 --segments 8
+                                                                  leave capacity for the application
+  tablekeeper reconcile --model my-model.toml --from-start        do not go on where a run stopped
+
+A run that was interrupted goes on where it stopped when it is started again within a day, with the same model and no gap found
+meanwhile. What changed in between comes by the stream; where no worker reads it, use --from-start.")]
+pub struct ReconcileArgs {
+    #[command(flatten)]
+    pub table: TableArgs,
+    /// Parts of each table that are read at once; a run that goes on keeps its number
+    #[arg(long, default_value_t = SEGMENTS_DEFAULT, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(SEGMENTS_MAX)))]
+    pub segments: u32,
+    /// Read no more than this in a second, of both tables, in read units (4 KB each); default: as fast as it goes
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_read_units: Option<u32>,
+    /// Begin anew, wherever an earlier run stopped
+    #[arg(long)]
+    pub from_start: bool,
 }
 
 #[derive(Debug, Args)]

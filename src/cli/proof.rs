@@ -1,34 +1,72 @@
 //! `verify` and `reconcile`: prove that everything derived is right, and make it right.
 
+use indicatif::MultiProgress;
 use serde::Serialize;
 use tablekeeper::engine::checkpoint;
-use tablekeeper::engine::reconcile::{self, ReconcileReport};
-use tablekeeper::engine::verify::{self, Difference, VerifyReport};
+use tablekeeper::engine::doubt;
+use tablekeeper::engine::reconcile::{self, Journal, ReconcileOptions, ReconcileReport, Resumed};
+use tablekeeper::engine::verify::{self, Difference, RepairReport, VerifyOptions, VerifyReport};
+use tablekeeper::model::time::timestamp;
 
-use super::args::{OutputFormat, TableArgs};
+use super::args::{OutputFormat, ReconcileArgs, VerifyArgs};
 use super::connect::{self, Tables, spinner};
 use super::context::{Exit, Outcome, Stop, model_for_table};
 use super::output::{BAD, GOOD, Grid, count, json, line, paint, warn};
 
 /// Most differences that a text lists; JSON has them all.
 const SHOWN_MAX: usize = 50;
+/// Runs of the command line resume each other, and nobody else's.
+const RUN_NAME: &str = "command-line";
 
 #[derive(Serialize)]
 struct VerifyOut<'r> {
     ok: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repaired: Option<&'r RepairReport>,
     #[serde(flatten)]
     report: &'r VerifyReport,
 }
 
-pub async fn verify(args: &TableArgs, format: OutputFormat) -> Outcome {
-    let tables = connect::open(args, model_for_table(args)?).await?;
-    let report = verify::verify(&tables.model, &tables.store, &tables.clock).await?;
+pub async fn verify(args: &VerifyArgs, format: OutputFormat) -> Outcome {
+    let tables = connect::open(&args.table, model_for_table(&args.table)?).await?;
+    let options = VerifyOptions { passes: args.passes, ..VerifyOptions::default() };
+    let bar = spinner("passes done");
+    let passed = |pass: u32, differences: usize| {
+        bar.inc(1);
+        if differences > 0 && format == OutputFormat::Text {
+            bar.suspend(|| warn(format_args!("pass {pass}: {}", count(differences, "difference"))));
+        }
+    };
+    let (repaired, report) = if args.repair {
+        let mut repaired = verify::repair(&tables.engine(), &options, passed).await?;
+        let verdict = std::mem::take(&mut repaired.verdict);
+        (Some(repaired), verdict)
+    } else {
+        (None, verify::settle(&tables.model, &tables.store, &tables.clock, &options, passed).await?)
+    };
+    bar.finish_and_clear();
     tables.close().await;
+    let ok = report.differences.is_empty();
     match format {
-        OutputFormat::Json => json(&VerifyOut { ok: report.differences.is_empty(), report: &report })?,
-        OutputFormat::Text => print_verdict(&report),
+        OutputFormat::Json => json(&VerifyOut { ok, repaired: repaired.as_ref(), report: &report })?,
+        OutputFormat::Text => {
+            repaired.iter().for_each(print_repaired);
+            print_verdict(&report);
+        }
     }
-    Ok(if report.differences.is_empty() { Exit::Fine } else { Exit::Findings })
+    Ok(if ok { Exit::Fine } else { Exit::Findings })
+}
+
+fn print_repaired(repaired: &RepairReport) {
+    let given_up = match repaired.given_up {
+        0 => String::new(),
+        n => format!("; {n} left to others who were writing there"),
+    };
+    line(format_args!(
+        "repaired: {}, {}{given_up}",
+        count(to_usize(repaired.aggregates), "aggregate"),
+        count(to_usize(repaired.rows), "row"),
+    ));
 }
 
 /// The verdict, and what differs.
@@ -48,12 +86,16 @@ pub fn print_verdict(report: &VerifyReport) {
         0 => String::new(),
         n => format!("; {n} left out of sums that would not fit"),
     };
-    match report.differences.len() {
-        0 => line(format_args!("{} {read}: 0 differences{quarantined}{left_out}", paint(GOOD, "exact"))),
-        n => {
-            line(format_args!("{} {read}: {}{quarantined}{left_out}", paint(BAD, "not exact"), count(n, "difference")))
-        }
-    }
+    let unsettled = match report.unsettled {
+        0 => String::new(),
+        n => format!("; {n} unsettled after {}", passes(report.passes)),
+    };
+    let verdict = match report.differences.len() {
+        0 => paint(GOOD, "exact"),
+        _ => paint(BAD, "not exact"),
+    };
+    let differences = count(report.differences.len(), "difference");
+    line(format_args!("{verdict} {read}: {differences}{unsettled}{quarantined}{left_out}"));
     if let Some(advice) = report.advice() {
         line(format_args!("  {advice}"));
     }
@@ -73,9 +115,13 @@ fn print_differences(differences: &[Difference]) {
     }
 }
 
-pub async fn reconcile(args: &TableArgs, format: OutputFormat) -> Outcome {
-    let tables = connect::open(args, model_for_table(args)?).await?;
-    let report = with_progress(&tables).await?;
+fn passes(number: u32) -> String {
+    if number == 1 { "1 pass".to_owned() } else { format!("{number} passes") }
+}
+
+pub async fn reconcile(args: &ReconcileArgs, format: OutputFormat) -> Outcome {
+    let tables = connect::open(&args.table, model_for_table(&args.table)?).await?;
+    let report = with_progress(&tables, args).await?;
     tables.close().await;
     match format {
         OutputFormat::Json => json(&report)?,
@@ -91,23 +137,50 @@ pub async fn reconcile(args: &TableArgs, format: OutputFormat) -> Outcome {
     Ok(if report.quarantined == 0 { Exit::Fine } else { Exit::Findings })
 }
 
-/// Reconciles with a progress bar, and closes the stream's gap if one is open.
-async fn with_progress(tables: &Tables) -> Result<ReconcileReport, Stop> {
+/// Reconciles with a progress bar for each side, and closes the stream's gap if one is open.
+async fn with_progress(tables: &Tables, args: &ReconcileArgs) -> Result<ReconcileReport, Stop> {
     let table = tables.connection.describe_table(&tables.model.table.name).await?;
     let gap = match &table.stream_arn {
         Some(arn) => checkpoint::open_gap(&tables.store, &tables.clock, arn).await?.map(|gap| (arn, gap)),
         None => None,
     };
-    let bar = spinner("items and ledger rows");
-    let done = |so_far: &ReconcileReport| bar.set_position(so_far.items + so_far.ledger_rows);
-    let report = reconcile::reconcile(&tables.engine(), done).await?;
-    bar.finish_and_clear();
+    let seen = gap.as_ref().map(|(_, gap)| gap.clone());
+    let options = ReconcileOptions {
+        segments: args.segments,
+        max_read_units: args.max_read_units,
+        journal: Some(Journal { name: RUN_NAME.to_owned(), from_start: args.from_start, gap: seen }),
+    };
+    if gap.as_ref().is_some_and(|(_, gap)| gap.loss) {
+        doubt::raise(&tables.store, &tables.clock).await?;
+    }
+    let bars = MultiProgress::new();
+    let [items, ledger_rows] = ["items", "ledger rows"].map(|what| bars.add(spinner(what)));
+    let mut told = false;
+    let done = |so_far: &ReconcileReport| {
+        if let Some(resumed) = so_far.resumed.as_ref().filter(|_| !std::mem::replace(&mut told, true)) {
+            bars.suspend(|| tell_resumed(resumed));
+        }
+        items.set_position(so_far.items);
+        ledger_rows.set_position(so_far.ledger_rows);
+    };
+    let report = reconcile::reconcile_with(&tables.engine(), &options, done).await?;
+    items.finish_and_clear();
+    ledger_rows.finish_and_clear();
     if let Some((arn, gap)) = gap
         && !checkpoint::close_gap(&tables.store, &tables.clock, arn, &gap).await?
     {
         warn("another gap was found meanwhile: reconcile once more");
     }
     Ok(report)
+}
+
+fn tell_resumed(resumed: &Resumed) {
+    warn(format_args!(
+        "goes on where the run that began at {} stopped: {} and {} are done; --from-start begins anew",
+        timestamp(resumed.begun),
+        count(to_usize(resumed.items), "item"),
+        count(to_usize(resumed.ledger_rows), "ledger row"),
+    ));
 }
 
 fn to_usize(number: u64) -> usize {

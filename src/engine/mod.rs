@@ -8,10 +8,10 @@
 //! - [`batch`] and [`commit`]: records or scanned items in, one commit of all that they change; `work` is one item's part in it;
 //! - [`shards`]: the life of a stream's shards as a pure state table; [`worker`] drives it and [`checkpoint`] keeps its place;
 //! - [`leases`]: which of several workers reads which shard, pure;
-//! - [`reconcile`]: first start, repair and a changed model; [`verify`]: the proof;
+//! - [`reconcile`]: first start, repair and a changed model; [`verify`]: the proof; [`doubt`]: what is not believed after a loss;
 //! - [`sweep`], [`alerts`], [`outbox`]: what falls due, what is told of it once, and how that is delivered;
 //! - [`telemetry`]: what operators see: the names of metrics and log fields, health, and what is counted in the tables;
-//! - [`scan`] and `patience`: reading page by page, and trying again.
+//! - [`scan`], `pace` and `patience`: reading page by page, no faster than is allowed, and trying again.
 //!
 //! Nothing here knows an SDK, reads a clock or starts a task.
 
@@ -19,9 +19,10 @@ pub mod alerts;
 pub mod batch;
 pub mod checkpoint;
 pub mod commit;
-pub(crate) mod doubt;
+pub mod doubt;
 pub mod leases;
 pub mod outbox;
+mod pace;
 mod patience;
 pub mod ports;
 pub mod reconcile;

@@ -170,6 +170,20 @@ pub trait Clock: Send + Sync {
     fn jitter(&self) -> f64;
 }
 
+impl<C: Clock> Clock for &C {
+    fn now(&self) -> DateTime<Utc> {
+        (**self).now()
+    }
+
+    fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + Send {
+        (**self).sleep(duration)
+    }
+
+    fn jitter(&self) -> f64 {
+        (**self).jitter()
+    }
+}
+
 /// Where notifications go; delivery is at least once, `id` is the idempotency key.
 pub trait Sink: Send + Sync {
     fn send(&self, notification: &Notification) -> impl Future<Output = Result<(), SinkError>> + Send;

@@ -25,6 +25,16 @@ impl Pages {
         Pages { table, what: What::Segment(segment.0, segment.1), start: None, done: false }
     }
 
+    /// The rest of a segment, after the item at `start`.
+    pub fn after(table: TableRef, segment: (u32, u32), start: TableKey) -> Pages {
+        Pages { start: Some(start), ..Pages::new(table, segment) }
+    }
+
+    /// After which item the next page begins; `None` before the first page and after the last.
+    pub fn position(&self) -> Option<&TableKey> {
+        self.start.as_ref()
+    }
+
     /// One partition, or the range of it.
     pub fn of_partition(table: TableRef, partition: Value, range: SortRange) -> Pages {
         Pages { table, what: What::Partition(partition, range), start: None, done: false }

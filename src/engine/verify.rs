@@ -1,16 +1,27 @@
-//! Verify: recompute everything from the table and say what differs from what is stored.
+//! Verify: recompute everything from the table, say what differs from what is stored, and mend what can be mended.
 //!
 //! Three things must agree: what the source items derive now, what the ledger says was applied, and the derived items
-//! in the table. Verify reads both tables whole, page by page, and compares all three; it writes nothing. It keeps a
-//! ledger row, the numbers of an aggregate or the digest of a row for each item read, and no item itself.
+//! in the table. Verify reads both tables whole, page by page, and compares the items with the ledger (I4), and the ledger with
+//! the derived items (I1, I2). It keeps a ledger row, the numbers of an aggregate or the digest of a row for each item read, and
+//! no item itself.
 //!
 //! How to read the answer:
-//! - `ledger` and `ghost` say that a change of a source item has not been applied. The aggregates and rows that hang on it
-//!   differ as well. Reconciling puts all of them right.
-//! - `aggregate`, `marker`, `missing-row`, `unexpected-row` and `changed-row` without those say that somebody else wrote to
-//!   the derived items. Reconciling trusts the ledger and does not look at them.
-//! - The answer is exact on a quiet table. Beside a running writer the two tables are read at different moments, so
-//!   changes that are on their way show as differences; those are gone the next time, real ones are not.
+//! - `ledger` and `ghost` say that a change of a source item has not been applied. Reconciling applies it.
+//! - `aggregate`, `marker`, `missing-row`, `unexpected-row` and `changed-row` say that somebody else wrote to the derived items,
+//!   or that a ledger row was lost. Reconciling trusts the ledger and does not look at them; [`repair()`] mends them.
+//!
+//! # What it proves
+//!
+//! On a quiet table one pass ([`verify()`]) is exact. Beside running workers the two tables are read at different moments, so [`settle()`]
+//! reads again while anything differs, and reports what **stands**: what two passes in a row have found alike.
+//!
+//! - Of a derived item that means: its whole content was the same at both readings, `UpdatedAt` among it, which every commit
+//!   writes. So no commit wrote it in between, and in between the ledger was read whole. The difference is therefore
+//!   exact, with one exception: additions that cancel each other within a transaction leave an aggregate unwritten, and would
+//!   have to fall into both passes alike.
+//! - Of a source item it means: the change was not applied within a whole pass. A worker that is behind shows so, too.
+//! - What was written between the passes proves nothing, neither way; it is counted as unsettled. Only workers write derived
+//!   items, so an aggregate that is never at rest settles while they are stopped, though the application goes on.
 //!
 //! An aggregate's name is written with each addition. Where a worker under a former model was the last to write one, `marker`
 //! says so until the next.
@@ -20,6 +31,8 @@
 //! (one would not fit a number) is compared without them. Not compared are an aggregate's `Group` and `UpdatedAt`.
 
 mod compare;
+mod repair;
+mod settle;
 #[cfg(test)]
 mod tests;
 
@@ -36,7 +49,9 @@ use crate::model::value::Item;
 use crate::plan::ledger::{Applied, LedgerFault, LedgerRow};
 use crate::plan::state;
 use crate::plan::write::TableRef;
-use compare::{Expected, Stored};
+use compare::{Expected, Found, Stored};
+pub use repair::{RepairError, RepairReport, repair};
+pub use settle::{VerifyOptions, settle};
 
 /// What verify found.
 #[derive(Debug, Default, Serialize)]
@@ -50,6 +65,10 @@ pub struct VerifyReport {
     pub left_out: u64,
     /// Findings that should be in the table.
     pub findings: u64,
+    /// How often both tables were read.
+    pub passes: u32,
+    /// Differences of the last pass that the one before did not have, or had otherwise: what they are about is being written.
+    pub unsettled: u64,
     /// By kind, key and what, ascending.
     pub differences: Vec<Difference>,
 }
@@ -105,6 +124,11 @@ impl DifferenceKind {
     pub fn is_reconciled(self) -> bool {
         matches!(self, DifferenceKind::Ledger | DifferenceKind::Ghost)
     }
+
+    /// True for what [`repair()`] puts right, as far as it can be.
+    pub fn is_repaired(self) -> bool {
+        !self.is_reconciled() && self != DifferenceKind::UnreadableLedger
+    }
 }
 
 impl VerifyReport {
@@ -113,30 +137,53 @@ impl VerifyReport {
         let any =
             |wanted: fn(DifferenceKind) -> bool| self.differences.iter().any(|difference| wanted(difference.kind));
         if any(|kind| kind == DifferenceKind::UnreadableLedger) {
-            Some("Restore the unreadable ledger rows, or run the version that wrote them; then reconcile.")
-        } else if any(DifferenceKind::is_reconciled) {
-            Some(
-                "Beside a running worker these may be changes on their way: verify again when it is idle. What stays of source items is put \
-                 right by `tablekeeper reconcile`.",
-            )
-        } else if !self.differences.is_empty() {
-            Some(
-                "Every source item is applied, so either a worker was writing meanwhile (verify again when it is idle) or \
-                 somebody else changed derived items.",
-            )
-        } else {
-            None
+            return Some("Restore the unreadable ledger rows, or run the version that wrote them; then reconcile.");
         }
+        Some(match (any(DifferenceKind::is_reconciled), any(DifferenceKind::is_repaired), self.unsettled) {
+            (true, false, _) => {
+                "Changes of source items are not applied. A worker that is behind catches up; what stays is put right by \
+                 `tablekeeper reconcile`."
+            }
+            (true, true, _) => {
+                "Changes of source items are not applied: `tablekeeper reconcile`. Derived items are not as the ledger says, so somebody \
+                 else changed them: `tablekeeper verify --repair`."
+            }
+            (false, true, _) => {
+                "Every source item is applied, so somebody else changed derived items: `tablekeeper verify --repair` puts them \
+                 right."
+            }
+            (false, false, 0) => return None,
+            (false, false, _) => {
+                "What is unsettled is being written, which is no fault. To have it settled stop the workers, not the application, \
+                 while verify reads; or give it more --passes."
+            }
+        })
     }
 }
 
-/// Reads both tables and compares.
+/// Reads both tables once and compares: exact on a quiet table, see [`settle()`] for others.
 ///
 /// # Errors
 /// Only where a table cannot be read.
 pub async fn verify<S: Store, C: Clock>(model: &Model, store: &S, clock: &C) -> Result<VerifyReport, StoreError> {
-    let mut report = VerifyReport::default();
-    let mut ledger = Ledger::read(store, clock, &mut report).await?;
+    let Pass { mut report, found } = pass(model, store, clock).await?;
+    report.differences = found.into_iter().map(|found| found.difference).collect();
+    Ok(report)
+}
+
+/// What one reading of both tables came to.
+#[derive(Default)]
+struct Pass {
+    /// Without the differences.
+    report: VerifyReport,
+    /// By kind, key and what, ascending.
+    found: Vec<Found>,
+}
+
+async fn pass<S: Store, C: Clock>(model: &Model, store: &S, clock: &C) -> Result<Pass, StoreError> {
+    let mut pass = Pass::default();
+    pass.report.passes = 1;
+    let mut ledger = Ledger::read(store, clock, &mut pass).await?;
     let (mut expected, mut stored) = (Expected::default(), Stored::default());
     let names = model.table.key_names();
     let mut pages = scan::Pages::new(TableRef::Source, (0, 1));
@@ -144,23 +191,27 @@ pub async fn verify<S: Store, C: Clock>(model: &Model, store: &S, clock: &C) -> 
         for item in items {
             let Some(key) = TableKey::of(&item, &names) else { continue };
             if item.is_ours() {
-                report.derived_items += 1;
+                pass.report.derived_items += 1;
                 stored.insert(key, item, &names);
             } else {
-                report.source_items += 1;
-                let applied = check_item(model, &mut ledger, &key, &item, &mut report);
-                expected.add(&applied, &mut report);
+                pass.report.source_items += 1;
+                let applied = check_item(model, &mut ledger, &key, &item, &mut pass);
+                pass.report.findings += expected.add(&key, &applied, &mut pass.found);
             }
         }
     }
     for row in ledger.rows.into_values() {
-        check_left(&row, &mut report);
+        check_left(&row, &mut pass);
         // What the row accounts for is in the table still, and expected there: the row itself is the difference.
-        expected.add(&row.applied, &mut report);
+        pass.report.findings += expected.add(&row.source, &row.applied, &mut pass.found);
     }
-    expected.compare(stored, &mut report);
-    report.differences.sort_by(|a, b| (a.kind, &a.key, &a.what).cmp(&(b.kind, &b.key, &b.what)));
-    Ok(report)
+    expected.compare(stored, &mut pass.found);
+    let place = |found: &Found| {
+        let Difference { kind, key, what, .. } = &found.difference;
+        (*kind, key.clone(), what.clone())
+    };
+    pass.found.sort_by_cached_key(place);
+    Ok(pass)
 }
 
 /// The ledger as it was read.
@@ -172,18 +223,18 @@ struct Ledger {
 }
 
 impl Ledger {
-    async fn read<S: Store, C: Clock>(store: &S, clock: &C, report: &mut VerifyReport) -> Result<Ledger, StoreError> {
+    async fn read<S: Store, C: Clock>(store: &S, clock: &C, pass: &mut Pass) -> Result<Ledger, StoreError> {
         let mut ledger = Ledger::default();
         let mut pages = scan::Pages::new(TableRef::State, (0, 1));
         while let Some(items) = pages.next(store, clock).await? {
             for item in items.iter().filter(|item| LedgerRow::is_ledger(item)) {
-                report.ledger_rows += 1;
+                pass.report.ledger_rows += 1;
                 match LedgerRow::from_item(item) {
                     Ok(row) => {
                         ledger.rows.insert(row.source.clone(), row);
                     }
                     Err(fault) => {
-                        report.differences.push(unreadable(item, &fault));
+                        pass.found.push(unreadable(item, &fault));
                         ledger.unreadable.extend(item.text(state::PARTITION).map(str::to_owned));
                     }
                 }
@@ -198,18 +249,15 @@ impl Ledger {
     }
 }
 
-fn unreadable(item: &Item, fault: &LedgerFault) -> Difference {
-    Difference {
-        kind: DifferenceKind::UnreadableLedger,
-        key: item.text(state::PARTITION).unwrap_or_default().to_owned(),
-        what: item.text("Entity").unwrap_or("item").to_owned(),
-        expected: "a row that can be read".to_owned(),
-        stored: format!("`{}`: {}", fault.attribute, fault.reason),
-    }
+fn unreadable(item: &Item, fault: &LedgerFault) -> Found {
+    let sides = ("a row that can be read".to_owned(), format!("`{}`: {}", fault.attribute, fault.reason));
+    let key = item.text(state::PARTITION).unwrap_or_default();
+    let what = item.text("Entity").unwrap_or("item");
+    Found::of(DifferenceKind::UnreadableLedger, key.to_owned(), what, sides)
 }
 
-/// Compares what an item derives now with what the ledger says was applied; returns what should be in the table.
-fn check_item(model: &Model, ledger: &mut Ledger, key: &TableKey, item: &Item, report: &mut VerifyReport) -> Applied {
+/// Compares what an item derives now with what the ledger says was applied; returns the latter.
+fn check_item(model: &Model, ledger: &mut Ledger, key: &TableKey, item: &Item, pass: &mut Pass) -> Applied {
     let derived = derive::derive(model, key, item);
     let row = ledger.rows.remove(key);
     let left_out = row.as_ref().and_then(|row| row.left_out.as_deref());
@@ -217,30 +265,25 @@ fn check_item(model: &Model, ledger: &mut Ledger, key: &TableKey, item: &Item, r
         Some(reason) => Applied::of(&derive::without_sums(model, key, &derived, reason)),
         None => Applied::of(&derived),
     };
-    let (expected, stored) = match &row {
-        // Its own difference says so already.
+    let (sides, applied) = match row {
+        // Its own difference says so already. What was applied is not known; most probably what it derives.
         None if ledger.is_unreadable(key) => return now,
-        None => ("applied".to_owned(), "never applied".to_owned()),
-        Some(row) if row.deleted => ("applied".to_owned(), "deleted".to_owned()),
+        None => (("applied".to_owned(), "never applied".to_owned()), Applied::default()),
+        Some(row) if row.deleted => (("applied".to_owned(), "deleted".to_owned()), row.applied),
         Some(row) if row.quarantined.is_some() => {
-            report.quarantined += 1;
-            return row.applied.clone();
+            pass.report.quarantined += 1;
+            return row.applied;
         }
         Some(row) if row.applied == now && row.entity == derived.entity => {
-            report.left_out += u64::from(left_out.is_some());
+            pass.report.left_out += u64::from(row.left_out.is_some());
             return now;
         }
-        Some(row) if row.applied == now => (named(&derived.entity), named(&row.entity)),
-        Some(row) => (compare::beyond(&now, &row.applied), compare::beyond(&row.applied, &now)),
+        Some(row) if row.applied == now => ((named(&derived.entity), named(&row.entity)), now),
+        Some(row) => ((compare::beyond(&now, &row.applied), compare::beyond(&row.applied, &now)), row.applied),
     };
-    report.differences.push(Difference {
-        kind: DifferenceKind::Ledger,
-        key: key.to_string(),
-        what: derived.entity.unwrap_or_else(|| "item".to_owned()),
-        expected,
-        stored,
-    });
-    now
+    let what = derived.entity.unwrap_or_else(|| "item".to_owned());
+    pass.found.push(Found::new(DifferenceKind::Ledger, key, what, sides));
+    applied
 }
 
 fn named(entity: &Option<String>) -> String {
@@ -248,16 +291,12 @@ fn named(entity: &Option<String>) -> String {
 }
 
 /// Looks at a ledger row whose item is gone.
-fn check_left(row: &LedgerRow, report: &mut VerifyReport) {
+fn check_left(row: &LedgerRow, pass: &mut Pass) {
     if row.deleted && row.quarantined.is_some() {
-        report.quarantined += 1;
+        pass.report.quarantined += 1;
     } else if !row.deleted || !row.applied.is_empty() {
-        report.differences.push(Difference {
-            kind: DifferenceKind::Ghost,
-            key: row.source.to_string(),
-            what: row.entity.clone().unwrap_or_else(|| "item".to_owned()),
-            expected: "deleted".to_owned(),
-            stored: compare::beyond(&row.applied, &Applied::default()),
-        });
+        let sides = ("deleted".to_owned(), compare::beyond(&row.applied, &Applied::default()));
+        let what = row.entity.as_deref().unwrap_or("item");
+        pass.found.push(Found::new(DifferenceKind::Ghost, &row.source, what, sides));
     }
 }

@@ -253,7 +253,7 @@ impl Sum {
 }
 
 /// Zero for every measure that the model declares, so that all are there from the first write on.
-fn declared_measures(model: &Model, aggregate: &str) -> Measures {
+pub fn declared_measures(model: &Model, aggregate: &str) -> Measures {
     let Some(aggregate) = model.aggregate(aggregate) else {
         return Measures::new();
     };

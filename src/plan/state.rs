@@ -10,6 +10,7 @@
 //! | worker | `STREAM#<stream's ARN>#<consumer>` | `WORKER#<worker id>` | the worker |
 //! | stream | `STREAM` | `<table's ARN>` | the worker |
 //! | doubt | `DOUBT` | `DOUBT` | repairs after a loss of records |
+//! | progress | `RECONCILE#<run>` | `<side>#<segment, 6 digits>` | a reconcile that can be resumed, until its end |
 //!
 //! Digests stand for source keys because a source key may be as long as a key can be; the row carries the key itself.
 
@@ -96,4 +97,14 @@ pub fn doubt_key() -> TableKey {
 /// The row that remembers which stream of a table was read and whether a gap is open.
 pub fn stream_key(table_arn: &str) -> TableKey {
     TableKey::text("STREAM", table_arn)
+}
+
+/// The partition of all progress rows of the reconciles of one name.
+pub fn progress_partition(run: &str) -> String {
+    format!("RECONCILE#{run}")
+}
+
+/// How far one segment of a table is reconciled.
+pub fn progress_key(run: &str, side: &str, segment: u32) -> TableKey {
+    TableKey::text(progress_partition(run), format!("{side}#{segment:06}"))
 }

@@ -53,6 +53,8 @@ pub enum Condition {
     AbsentOrEquals(String, Value),
     /// No item of that key, or its attributes equal all of these values, of which there is one at least.
     AbsentOrAll(Vec<(String, Value)>),
+    /// The item's attributes equal all of these values (`None`: it has no such attribute), of which there is one at least.
+    All(Vec<(String, Option<Value>)>),
 }
 
 impl Write {

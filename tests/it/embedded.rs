@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use futures::future::join_all;
+use futures_util::future::join_all;
 use tablekeeper::adapters::dynamodb::{Call, Connection, ConnectionError, Created, DynamoStore, DynamoStream};
 use tablekeeper::adapters::embedded::{Embedded, EmbeddedError};
 use tablekeeper::engine::ports::{ShardStart, Store, StoreError, TransactError};

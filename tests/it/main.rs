@@ -15,6 +15,7 @@ mod own;
 mod patterns;
 mod program;
 mod random;
+mod reconcile;
 mod redelivery;
 mod report;
 mod restart;

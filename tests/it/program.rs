@@ -112,8 +112,13 @@ impl Program {
     }
 
     /// Waits for its end.
-    pub async fn end(mut self) -> Ended {
-        let status = self.exit().await;
+    pub async fn end(self) -> Ended {
+        self.end_within(PATIENCE).await
+    }
+
+    /// The same for a program that has much to do.
+    pub async fn end_within(mut self, patience: Duration) -> Ended {
+        let status = self.exit(patience).await;
         let took = self.age();
         let (of_log, out) = self.readers.take().expect("once");
         of_log.join().expect("read");
@@ -121,14 +126,14 @@ impl Program {
         Ended { code: status.code(), out, log, took }
     }
 
-    async fn exit(&mut self) -> ExitStatus {
-        while self.age() < PATIENCE {
+    async fn exit(&mut self, patience: Duration) -> ExitStatus {
+        while self.age() < patience {
             if let Some(status) = self.child.try_wait().expect("a child") {
                 return status;
             }
             tokio::time::sleep(PAUSE).await;
         }
-        panic!("the program does not end within {PATIENCE:?}");
+        panic!("the program does not end within {patience:?}");
     }
 }
 

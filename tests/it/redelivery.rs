@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use chrono::{DateTime, NaiveDate};
-use futures::future::join;
+use futures_util::future::join;
 use tablekeeper::adapters::files::parse_item;
 use tablekeeper::adapters::sim::{SimClock, SimStore, Stepper, audit, audit_settled, block_on};
 use tablekeeper::engine::batch::{Engine, OldImages};

@@ -176,7 +176,8 @@ async fn a_running_worker_follows_and_stops_when_told() {
         stop.send(()).unwrap();
     };
     let run = world.run(false, async { stopped.await.unwrap_or_default() });
-    let (report, ()) = tokio::time::timeout(Duration::from_secs(60), futures::future::join(run, writes)).await.unwrap();
+    let (report, ()) =
+        tokio::time::timeout(Duration::from_secs(60), futures_util::future::join(run, writes)).await.unwrap();
     assert!(report.records >= 80, "{report:?}");
     assert_eq!(count(&world.statistics().await.unwrap(), "Count_Pending"), "0");
     // What was applied before the stop is not read again: only records of derived items are left.

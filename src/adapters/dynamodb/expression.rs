@@ -59,6 +59,13 @@ impl Placeholders {
                 let all: Vec<String> = all.iter().map(equal).collect();
                 format!("attribute_not_exists({absent}) OR ({})", all.join(" AND "))
             }
+            Condition::All(all) => {
+                let holds = |(name, value): &(String, Option<Value>)| match value {
+                    Some(value) => format!("{} = {}", self.name(name), self.value(encode_value(value))),
+                    None => format!("attribute_not_exists({})", self.name(name)),
+                };
+                all.iter().map(holds).collect::<Vec<_>>().join(" AND ")
+            }
         })
     }
 

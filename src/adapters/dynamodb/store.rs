@@ -16,7 +16,7 @@ use aws_sdk_dynamodb::types::{
     CancellationReason, ConsumedCapacity, Delete, KeysAndAttributes, Put, ReturnConsumedCapacity, TransactWriteItem,
     Update,
 };
-use futures::future::try_join_all;
+use futures_util::future::try_join_all;
 
 use super::connection::Connection;
 use super::convert::{Attributes, encode_item, encode_key, table};

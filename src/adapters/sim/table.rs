@@ -104,6 +104,9 @@ impl SimTable {
             Condition::Equals(name, value) => equals(name, value),
             Condition::AbsentOrEquals(name, value) => stored.is_none() || equals(name, value),
             Condition::AbsentOrAll(all) => stored.is_none() || all.iter().all(|(name, value)| equals(name, value)),
+            Condition::All(all) => {
+                all.iter().all(|(name, value)| stored.and_then(|item| item.get(name)) == value.as_ref())
+            }
         }
     }
 
@@ -268,6 +271,10 @@ mod tests {
         assert!(holds(&table, &all));
         table.set(&TableKey::text("a", "b"), None);
         assert!(holds(&table, &all));
+        let with = |value: Option<Value>| Condition::All(vec![("M".to_owned(), value)]);
+        assert!(holds(&table, &with(None)) && !holds(&table, &with(Some(Value::text("x")))));
+        table.set(&TableKey::text("a", "b"), Some(Item::new().with("M", Value::text("x"))));
+        assert!(!holds(&table, &with(None)) && holds(&table, &with(Some(Value::text("x")))));
     }
 
     #[test]

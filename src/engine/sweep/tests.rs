@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use futures::future::join;
+use futures_util::future::join;
 use proptest::prelude::*;
 
 use super::*;

@@ -1,8 +1,8 @@
-//! What should be in the table against what is.
+//! What should be in the table, by the ledger, against what is.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Difference, DifferenceKind, VerifyReport};
+use super::{Difference, DifferenceKind};
 use crate::model::decimal::{Decimal, Sum};
 use crate::model::derived::RowKind;
 use crate::model::key::{KeyNames, TableKey};
@@ -12,157 +12,243 @@ use crate::plan::ledger::{Applied, aggregate_marker, item_hash};
 /// Most parts of an item's derived data that a difference names.
 const PARTS_MAX: usize = 3;
 
-/// What the items and the ledger say should be in the table.
+/// A difference, and what it takes to judge and to mend it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Found {
+    pub difference: Difference,
+    /// Digest of the derived item that was read, `UpdatedAt` and all; `None`: there was none, or it is not about one.
+    pub seen: Option<String>,
+    pub mend: Mend,
+}
+
+/// How a derived item is made to agree with the ledger.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Mend {
+    /// Not by writing derived items.
+    No,
+    /// The aggregate item gets its marker, and a measure its sum.
+    Aggregate {
+        key: TableKey,
+        marker: String,
+        measure: Option<(String, Decimal)>,
+        /// A source item that counts in it.
+        member: Option<TableKey>,
+    },
+    /// The row is derived anew from the item that it belongs to.
+    Row { key: TableKey, owner: TableKey },
+    /// The row goes.
+    Stray { key: TableKey },
+}
+
+impl Found {
+    pub fn new(kind: DifferenceKind, key: &TableKey, what: impl Into<String>, sides: (String, String)) -> Found {
+        Found::of(kind, key.to_string(), what, sides)
+    }
+
+    /// `sides` are what is expected and what is stored.
+    pub fn of(kind: DifferenceKind, key: String, what: impl Into<String>, sides: (String, String)) -> Found {
+        let (expected, stored) = sides;
+        let difference = Difference { kind, key, what: what.into(), expected, stored };
+        Found { difference, seen: None, mend: Mend::No }
+    }
+
+    fn seen(mut self, hash: Option<&str>) -> Found {
+        self.seen = hash.map(str::to_owned);
+        self
+    }
+
+    fn mend(mut self, mend: Mend) -> Found {
+        self.mend = mend;
+        self
+    }
+}
+
+/// What the ledger says should be in the table.
 #[derive(Default)]
 pub(super) struct Expected {
-    /// By aggregate item: the marker and the measures' sums.
-    aggregates: BTreeMap<TableKey, (String, BTreeMap<String, Sum>)>,
-    rows: BTreeMap<TableKey, Row>,
+    aggregates: BTreeMap<TableKey, Sums>,
+    rows: BTreeMap<TableKey, Claim>,
+}
+
+/// What an aggregate item should say.
+struct Sums {
+    marker: String,
+    /// The first source item that counts in it.
+    member: Option<TableKey>,
+    measures: BTreeMap<String, Sum>,
 }
 
 /// The derived items that are in the table.
 #[derive(Default)]
 pub(super) struct Stored {
-    /// All aggregates, and whatever else stands where one might: the marker and, by attribute, what may be a measure.
-    aggregates: BTreeMap<TableKey, (String, BTreeMap<String, Value>)>,
+    /// All aggregates, and whatever else stands where one might.
+    aggregates: BTreeMap<TableKey, Aggregate>,
     rows: BTreeMap<TableKey, Row>,
 }
 
-/// A listing, expiry or finding.
-#[derive(PartialEq)]
+struct Aggregate {
+    marker: String,
+    /// By attribute, what may be a measure.
+    measures: BTreeMap<String, Value>,
+    hash: String,
+}
+
+/// A listing, expiry or finding as it is stored.
 struct Row {
     marker: String,
     hash: String,
 }
 
+/// A listing, expiry or finding as a ledger row says.
+struct Claim {
+    marker: String,
+    hash: String,
+    /// The source item; `None` where two claim it.
+    owner: Option<TableKey>,
+}
+
 impl Stored {
     pub fn insert(&mut self, key: TableKey, item: Item, names: &KeyNames) {
         let marker = item.0.get(MARKER).map(shown).unwrap_or_default();
+        let hash = item_hash(&item);
         if kind(&marker) == Some("aggregate") {
             let is_key = |name: &String| *name == names.partition || Some(name) == names.sort.as_ref();
             let measures = item
                 .0
                 .into_iter()
                 .filter(|(name, value)| !is_key(name) && (matches!(value, Value::N(_)) || is_measure(name)));
-            self.aggregates.insert(key, (marker, measures.collect()));
+            self.aggregates.insert(key, Aggregate { marker, measures: measures.collect(), hash });
         } else {
-            self.rows.insert(key, Row { marker, hash: item_hash(&item) });
+            self.rows.insert(key, Row { marker, hash });
         }
     }
 }
 
 impl Expected {
-    pub fn add(&mut self, applied: &Applied, report: &mut VerifyReport) {
+    /// What is applied for a source item; the number of findings among it.
+    pub fn add(&mut self, owner: &TableKey, applied: &Applied, found: &mut Vec<Found>) -> u64 {
         for count in &applied.counts {
-            let (_, sums) = self
-                .aggregates
-                .entry(count.key.clone())
-                .or_insert_with(|| (aggregate_marker(&count.aggregate), BTreeMap::new()));
+            let sums = self.aggregates.entry(count.key.clone()).or_insert_with(|| Sums {
+                marker: aggregate_marker(&count.aggregate),
+                member: Some(owner.clone()),
+                measures: BTreeMap::new(),
+            });
             for (measure, amount) in &count.measures {
-                sums.entry(measure.clone()).or_default().add(amount);
+                sums.measures.entry(measure.clone()).or_default().add(amount);
             }
         }
         for row in &applied.rows {
-            report.findings += u64::from(row.kind == RowKind::Finding);
             let marker = row.marker();
-            let other = self.rows.insert(row.key.clone(), Row { marker: marker.clone(), hash: row.hash.clone() });
-            if other.is_some() {
-                let (expected, stored) = ("a row of its own".to_owned(), "two source items claim it".to_owned());
-                report.push(DifferenceKind::MissingRow, &row.key, marker, expected, stored);
+            let claim = Claim { marker: marker.clone(), hash: row.hash.clone(), owner: Some(owner.clone()) };
+            if self.rows.insert(row.key.clone(), claim).is_some() {
+                self.rows.entry(row.key.clone()).and_modify(|claim| claim.owner = None);
+                let sides = ("a row of its own".to_owned(), "two source items claim it".to_owned());
+                found.push(Found::new(DifferenceKind::MissingRow, &row.key, marker, sides));
             }
         }
+        applied.rows.iter().filter(|row| row.kind == RowKind::Finding).count() as u64
     }
 
-    pub fn compare(self, mut stored: Stored, report: &mut VerifyReport) {
-        for (key, row) in &self.rows {
-            row.compare(key, &mut stored, report);
+    pub fn compare(self, mut stored: Stored, found: &mut Vec<Found>) {
+        for (key, claim) in &self.rows {
+            found.extend(claim.compare(key, &mut stored));
         }
-        for (key, (marker, sums)) in &self.aggregates {
-            compare_aggregate(key, marker, sums, &mut stored, report);
+        for (key, sums) in &self.aggregates {
+            sums.compare(key, &mut stored, found);
         }
-        for (key, (marker, measures)) in &stored.aggregates {
+        for (key, aggregate) in &stored.aggregates {
             // An aggregate of nothing is at zero and stays: its group was left.
-            compare_measures(key, marker, &BTreeMap::new(), measures, report);
+            let nothing = Sums { marker: aggregate.marker.clone(), member: None, measures: BTreeMap::new() };
+            nothing.compare_measures(key, Some(aggregate), found);
         }
         for (key, row) in stored.rows {
             let known = [RowKind::Listing, RowKind::Expiry, RowKind::Finding].map(RowKind::name);
-            if kind(&row.marker).is_some_and(|kind| known.contains(&kind)) {
-                report.push(DifferenceKind::UnexpectedRow, &key, row.marker, "none".to_owned(), "a row".to_owned());
+            let stray = if kind(&row.marker).is_some_and(|kind| known.contains(&kind)) {
+                let sides = ("none".to_owned(), "a row".to_owned());
+                let mend = Mend::Stray { key: key.clone() };
+                Found::new(DifferenceKind::UnexpectedRow, &key, row.marker, sides).mend(mend)
             } else {
+                // It may be an item of the application's that somebody marked, so nobody takes it away.
                 let expected = "aggregate/, listing/, expiry/ or finding/ and a name".to_owned();
-                report.push(DifferenceKind::Marker, &key, row.marker.clone(), expected, row.marker);
-            }
+                Found::new(DifferenceKind::Marker, &key, row.marker.clone(), (expected, row.marker))
+            };
+            found.push(stray.seen(Some(&row.hash)));
         }
     }
 }
 
-impl Row {
-    fn compare(&self, key: &TableKey, stored: &mut Stored, report: &mut VerifyReport) {
+impl Claim {
+    fn compare(&self, key: &TableKey, stored: &mut Stored) -> Option<Found> {
         let marker = self.marker.clone();
-        if let Some((other, _)) = stored.aggregates.remove(key) {
-            report.push(DifferenceKind::Marker, key, marker.clone(), marker, other);
-            return;
+        let mend = self.owner.as_ref().map_or(Mend::No, |owner| Mend::Row { key: key.clone(), owner: owner.clone() });
+        let found = |kind, sides, hash: Option<&str>| {
+            Some(Found::new(kind, key, marker.clone(), sides).seen(hash).mend(mend.clone()))
+        };
+        if let Some(aggregate) = stored.aggregates.remove(key) {
+            let sides = (marker.clone(), aggregate.marker);
+            return found(DifferenceKind::Marker, sides, Some(&aggregate.hash));
         }
         match stored.rows.remove(key) {
-            None => report.push(DifferenceKind::MissingRow, key, marker, "a row".to_owned(), "none".to_owned()),
+            None => found(DifferenceKind::MissingRow, ("a row".to_owned(), "none".to_owned()), None),
             Some(row) if row.marker != marker => {
-                report.push(DifferenceKind::Marker, key, marker.clone(), marker, row.marker);
+                found(DifferenceKind::Marker, (marker.clone(), row.marker), Some(&row.hash))
             }
             Some(row) if row.hash != self.hash => {
                 let content = |hash: &str| format!("content {}", hash.get(..8).unwrap_or(hash));
-                report.push(DifferenceKind::ChangedRow, key, marker, content(&self.hash), content(&row.hash));
+                found(DifferenceKind::ChangedRow, (content(&self.hash), content(&row.hash)), Some(&row.hash))
             }
-            Some(_) => {}
+            Some(_) => None,
         }
     }
 }
 
-fn compare_aggregate(
-    key: &TableKey,
-    marker: &str,
-    sums: &BTreeMap<String, Sum>,
-    stored: &mut Stored,
-    report: &mut VerifyReport,
-) {
-    let mut mistaken = |found: String| {
-        report.push(DifferenceKind::Marker, key, marker.to_owned(), marker.to_owned(), found);
-    };
-    let measures = match (stored.aggregates.remove(key), stored.rows.remove(key)) {
-        (None, None) => BTreeMap::new(),
-        (Some((found, measures)), _) => {
-            if found != marker {
-                mistaken(found);
-            }
-            measures
-        }
-        // Whatever it is, it has no measures that could be compared.
-        (None, Some(row)) => return mistaken(row.marker),
-    };
-    compare_measures(key, marker, sums, &measures, report);
-}
-
-/// A measure that is missing counts as 0: a bucket that the model was given later appears with the next write.
-fn compare_measures(
-    key: &TableKey,
-    marker: &str,
-    sums: &BTreeMap<String, Sum>,
-    stored: &BTreeMap<String, Value>,
-    report: &mut VerifyReport,
-) {
-    let name = marker.split_once('/').map_or(marker, |(_, name)| name);
-    for measure in sums.keys().chain(stored.keys()).collect::<BTreeSet<_>>() {
-        let wanted = sums.get(measure).map_or_else(|| Ok(Decimal::zero()), Sum::total);
-        let found = stored.get(measure);
-        let agrees = match (&wanted, found) {
-            (Ok(wanted), None) => wanted.is_zero(),
-            (Ok(wanted), Some(Value::N(found))) => wanted == found,
-            _ => false,
+impl Sums {
+    fn compare(&self, key: &TableKey, stored: &mut Stored, found: &mut Vec<Found>) {
+        let mut mistaken = |other: &str, hash: &str| {
+            let sides = (self.marker.clone(), other.to_owned());
+            let difference = Found::new(DifferenceKind::Marker, key, self.marker.as_str(), sides);
+            found.push(difference.seen(Some(hash)).mend(self.mend(key, None)));
         };
-        if !agrees {
-            let expected = wanted.map_or_else(|error| format!("a sum of {error}"), |number| number.to_string());
-            let stored = found.map_or_else(|| "none".to_owned(), shown);
-            report.push(DifferenceKind::Aggregate, key, format!("{name} {measure}"), expected, stored);
+        let aggregate = stored.aggregates.remove(key);
+        match (&aggregate, stored.rows.remove(key)) {
+            (Some(aggregate), _) if aggregate.marker != self.marker => mistaken(&aggregate.marker, &aggregate.hash),
+            // Whatever it is, it has no measures that could be compared.
+            (None, Some(row)) => return mistaken(&row.marker, &row.hash),
+            _ => {}
         }
+        self.compare_measures(key, aggregate.as_ref(), found);
+    }
+
+    /// A measure that is missing counts as 0: a bucket that the model was given later appears with the next write.
+    fn compare_measures(&self, key: &TableKey, stored: Option<&Aggregate>, found: &mut Vec<Found>) {
+        let name = self.marker.split_once('/').map_or(self.marker.as_str(), |(_, name)| name);
+        let nothing = BTreeMap::new();
+        let measures = stored.map_or(&nothing, |aggregate| &aggregate.measures);
+        for measure in self.measures.keys().chain(measures.keys()).collect::<BTreeSet<_>>() {
+            let wanted = self.measures.get(measure).map_or_else(|| Ok(Decimal::zero()), Sum::total);
+            let value = measures.get(measure);
+            let agrees = match (&wanted, value) {
+                (Ok(wanted), None) => wanted.is_zero(),
+                (Ok(wanted), Some(Value::N(value))) => wanted == value,
+                _ => false,
+            };
+            if agrees {
+                continue;
+            }
+            // A sum that is no number cannot be written either.
+            let mend = match &wanted {
+                Ok(wanted) => self.mend(key, Some((measure.clone(), wanted.clone()))),
+                Err(_) => Mend::No,
+            };
+            let expected = wanted.map_or_else(|error| format!("a sum of {error}"), |number| number.to_string());
+            let sides = (expected, value.map_or_else(|| "none".to_owned(), shown));
+            let difference = Found::new(DifferenceKind::Aggregate, key, format!("{name} {measure}"), sides);
+            found.push(difference.seen(stored.map(|aggregate| aggregate.hash.as_str())).mend(mend));
+        }
+    }
+
+    fn mend(&self, key: &TableKey, measure: Option<(String, Decimal)>) -> Mend {
+        Mend::Aggregate { key: key.clone(), marker: self.marker.clone(), measure, member: self.member.clone() }
     }
 }
 
@@ -204,11 +290,5 @@ fn shown(value: &Value) -> String {
     match value {
         Value::S(text) => text.clone(),
         other => other.shown(),
-    }
-}
-
-impl VerifyReport {
-    fn push(&mut self, kind: DifferenceKind, key: &TableKey, what: String, expected: String, stored: String) {
-        self.differences.push(Difference { kind, key: key.to_string(), what, expected, stored });
     }
 }

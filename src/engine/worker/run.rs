@@ -12,8 +12,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use futures::future::{BoxFuture, Either, select};
-use futures::stream::{FuturesUnordered, Stream};
+use futures_util::future::{BoxFuture, Either, select};
+use futures_util::stream::{FuturesUnordered, Stream};
 
 use super::{BatchSink, Observer, Progress, Repair, Repaired, TURN_MAX, Worker, WorkerError, WorkerReport};
 use crate::engine::checkpoint::{self, Checkpoint, ShardKey, StreamRow, forget, write_each, write_state};

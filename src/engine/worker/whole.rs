@@ -199,7 +199,7 @@ fn two_workers_on_the_same_shards_change_nothing() {
             world.split(0);
         }
     }
-    let both = futures::future::join(world.worker().run(pending()), world.worker().run(pending()));
+    let both = futures_util::future::join(world.worker().run(pending()), world.worker().run(pending()));
     let (first, second) = world.clock.run(both);
     assert!(first.is_ok() && second.is_ok());
     assert_eq!(audit(&world.store), Vec::<String>::new());

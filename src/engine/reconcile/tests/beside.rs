@@ -42,7 +42,7 @@ enum Act {
     Run {
         steps: usize,
     },
-    /// The run is cut off and started anew.
+    /// The run is cut off and started again; it goes on where it was.
     Restart,
     /// The worker is gone with its batch, which comes again.
     Crash,
@@ -104,6 +104,13 @@ struct Scene<'e> {
     commits: usize,
 }
 
+/// A run that can be resumed, in few segments, so that they have several pages each.
+fn run(engine: &SimEngine) -> Stepper<'_, Result<ReconcileReport, ReconcileError>> {
+    let journal = Journal { name: "beside".to_owned(), from_start: false, gap: None };
+    let options = ReconcileOptions { segments: 2, max_read_units: None, journal: Some(journal) };
+    Stepper::new(async move { reconcile_with(engine, &options, |_| {}).await })
+}
+
 impl<'e> Scene<'e> {
     fn new(
         store: &SimStore,
@@ -117,7 +124,7 @@ impl<'e> Scene<'e> {
             engine,
             other,
             trust,
-            run: Stepper::new(reconcile(engine, |_| {})),
+            run: run(engine),
             worker: None,
             late: None,
             position: horizon,
@@ -138,7 +145,7 @@ impl<'e> Scene<'e> {
             Act::Late { count, .. } => (0..count).for_each(|_| self.turn_of_late()),
             Act::Worker { steps } => (0..steps).for_each(|_| self.turn_of_worker()),
             Act::Run { steps } => (0..steps).for_each(|_| self.turn_of_run()),
-            Act::Restart => self.run = Stepper::new(reconcile(self.engine, |_| {})),
+            Act::Restart => self.run = run(self.engine),
             Act::Crash => self.worker = None,
             Act::LoseAnswer => self.store.inject(Fault::LoseAnswer),
             Act::Conflict(at) => self.store.inject(Fault::Conflict(at)),
@@ -173,8 +180,12 @@ impl<'e> Scene<'e> {
     }
 
     fn turn_of_run(&mut self) {
-        if let Some(result) = self.run.step() {
-            result.unwrap();
+        match self.run.step() {
+            // Throttled for longer than it is patient: whoever started it starts it again.
+            Some(Err(ReconcileError::Store(error))) if error.can_retry() => self.run = run(self.engine),
+            Some(Err(ReconcileError::Apply(error))) if error.can_retry() => self.run = run(self.engine),
+            Some(Err(error)) => panic!("{error}"),
+            Some(Ok(_)) | None => {}
         }
         assert_audit(&self.store, &mut self.commits);
     }
