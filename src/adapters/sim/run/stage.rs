@@ -59,7 +59,9 @@ impl Cast {
         use super::mistakes::Mistake;
         match mistake {
             Mistake::ItemReadBeforeLedger => self.reconciles = 30,
-            Mistake::TrimmedInSilence => (self.workers, self.functions, self.losses) = (1, 0, true),
+            Mistake::TrimmedInSilence => {
+                (self.workers, self.functions, self.losses, self.perils) = (1, 0, true, 20);
+            }
             Mistake::ChildBesideParent | Mistake::LatestForChildren => {
                 (self.workers, self.functions) = (2, 0);
                 manners.low_numbers = 1000;

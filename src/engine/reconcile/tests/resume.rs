@@ -208,10 +208,10 @@ fn reads_are_held_to_the_pace() {
     assert_eq!(seconds(None, 4).0, 0.0);
     for segments in [1, 4] {
         // One unit for each item read by key and for each page: the 60 ledger rows and items of the first side, the 60 items of
-        // the second, and some pages.
+        // the second, some pages, and with each page that is applied the row that casts doubt.
         let (slow, reads) = seconds(Some(10), segments);
-        assert_eq!(reads, 180);
-        assert!((20.0..28.0).contains(&slow), "{slow} s in {segments} segments");
+        assert!((181..200).contains(&reads), "{reads}");
+        assert!((20.0..30.0).contains(&slow), "{slow} s in {segments} segments");
         let (fast, _) = seconds(Some(100), segments);
         assert!((slow / fast - 10.0).abs() < 0.5, "{slow} s and {fast} s");
     }
