@@ -100,8 +100,11 @@ where
         let result = run.go(stop.as_mut()).await;
         report = std::mem::take(&mut run.report);
         report.gap_open = run.stream.gap.is_some();
-        if matches!(result, Ok(Ended::Stale)) {
+        if let Ok(Ended::Stale { stopped }) = result {
             report.leases_lost += run.abandon();
+            if stopped {
+                return Ok(report);
+            }
             match again(worker, stop.as_mut()).await? {
                 Some(fresh) => run = fresh,
                 None => return Ok(report),
@@ -158,8 +161,8 @@ where
 enum Ended {
     /// It was told to, or there is nothing left to read.
     Done,
-    /// It was away for longer than its lease: what it knows may be out of date.
-    Stale,
+    /// It was away for longer than its lease: what it knows may be out of date. When it looked up, it had been told to stop.
+    Stale { stopped: bool },
 }
 
 impl<'w, B, S, T, C, O, G> Run<'w, B, S, T, C, O, G>
@@ -243,7 +246,7 @@ where
             let wake = self.wait(stop.as_mut(), stopping, pause).await;
             // What has come meanwhile is not looked at: it answers questions of long ago.
             if !stopping && self.is_stale() {
-                return Ok(Ended::Stale);
+                return Ok(Ended::Stale { stopped: matches!(wake, Wake::Stop) });
             }
             match wake {
                 Wake::Stop => {

@@ -160,7 +160,12 @@ impl Stage {
                 repair: &repair,
                 settings: &settings,
             };
-            let stopped = poll_fn(move |_| if told.load(Ordering::SeqCst) { Poll::Ready(()) } else { Poll::Pending });
+            let mut over = false;
+            let stopped = poll_fn(move |_| {
+                assert!(!over, "a future that is done is not asked again");
+                over = told.load(Ordering::SeqCst);
+                if over { Poll::Ready(()) } else { Poll::Pending }
+            });
             worker.run(stopped).await
         });
         let slot_of = Slot { running: Some(running), stop, ..Slot::default() };

@@ -15,6 +15,7 @@ use super::mistakes::{Applies, Mistake};
 use crate::adapters::sim::clock::SimClock;
 use crate::adapters::sim::random::Random;
 use crate::engine::batch::{ApplyError, BatchReport, Engine, OldImages};
+use crate::engine::leases::LeaseSettings;
 use crate::engine::ports::Clock;
 use crate::engine::reconcile::reconcile;
 use crate::engine::shards::{Gap, ShardSettings};
@@ -123,8 +124,8 @@ fn worker_settings(model: &Model) -> WorkerSettings {
 }
 
 /// A worker that is stopped in good order now and then, and begins anew after that and after errors.
-pub(super) async fn worker(parts: Parts, mut random: Random) {
-    let (applier, settings) = (parts.applier(), worker_settings(&parts.model));
+pub(super) async fn worker(parts: Parts, leases: Option<LeaseSettings>, mut random: Random) {
+    let (applier, settings) = (parts.applier(), WorkerSettings { leases, ..worker_settings(&parts.model) });
     let observer = Watch(parts.weather.clone());
     loop {
         let worker = Worker {

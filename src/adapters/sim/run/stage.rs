@@ -17,6 +17,7 @@ use crate::adapters::sim::clock::SimClock;
 use crate::adapters::sim::random::Random;
 use crate::adapters::sim::store::{Happening, SimStore, StreamView};
 use crate::adapters::sim::stream::{Manners, SimStream};
+use crate::engine::leases::LeaseSettings;
 use crate::engine::ports::Clock;
 use crate::engine::verify::verify;
 
@@ -39,6 +40,8 @@ struct Cast {
     reconciles: usize,
     /// In a thousand steps, how many more may lose records.
     perils: usize,
+    /// The workers share the shards; else each reads them all.
+    leases: bool,
 }
 
 impl Cast {
@@ -50,7 +53,7 @@ impl Cast {
         };
         let losses = workers > 0 && random.chance(500);
         let (model_changes, lingering) = (random.chance(250), random.chance(300));
-        Cast { workers, functions, losses, model_changes, lingering, reconciles: 0, perils: 0 }
+        Cast { workers, functions, losses, model_changes, lingering, reconciles: 0, perils: 0, leases: false }
     }
 
     /// The circumstances in which a mistake shows soon.
@@ -123,6 +126,7 @@ impl Stage {
             Weather::new(random.fork(), Rates { false_trim: if false_trims { rates.false_trim } else { 0 }, ..rates });
         // Keys alone do not say what an item was under the old model, so both models would have to agree on what is read.
         cast.lingering &= cast.model_changes;
+        cast.leases = cast.workers > 0 && seed % 3 == 0;
         Stage {
             steps: script.steps,
             step: 0,
@@ -216,9 +220,10 @@ impl Stage {
         self.names += 1;
         let name = format!("{role:?} {}", self.names).to_lowercase();
         let (parts, random) = (self.parts(), self.random.fork());
+        let leases = self.cast.leases.then(|| LeaseSettings::new(&name));
         let actor = |future| Actor::new(name.clone(), role, future);
         let future: std::pin::Pin<Box<dyn Future<Output = ()>>> = match role {
-            Role::Worker => Box::pin(worker(parts, random)),
+            Role::Worker => Box::pin(worker(parts, leases, random)),
             Role::Reconciler => Box::pin(reconciler(parts)),
             Role::Function => {
                 let (mapping, stream) = (self.mapping.clone(), self.stream.clone());

@@ -80,3 +80,22 @@ proptest! {
         stage.assert_exact();
     }
 }
+
+#[test]
+fn a_worker_that_slept_past_its_lease_and_is_told_to_stop_ends_in_good_order() {
+    let stage = Stage::new(2);
+    stage.play(async {
+        stage.start("a");
+        stage.start("b");
+        stage.wait(30.0).await;
+        stage.pause("a", true);
+        stage.change(1);
+        stage.wait(25.0).await;
+        stage.stop("a");
+        stage.pause("a", false);
+        stage.wait(1.0).await;
+        assert!(stage.ended("a").is_some_and(|ended| ended.is_ok()));
+        stage.wait(30.0).await;
+    });
+    stage.assert_exact();
+}
