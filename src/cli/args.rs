@@ -287,13 +287,14 @@ pub struct SweepArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  tablekeeper verify --model my-model.toml                        what differs?
-  tablekeeper verify --model my-model.toml --passes 10            beside busy workers: read until it is settled
-  tablekeeper verify --model my-model.toml --repair               mend derived items that somebody changed by hand
-  tablekeeper verify --model my-model.toml --format json          all differences, for a program
+  tablekeeper verify --model my-model.toml                what differs?
+  tablekeeper verify --model my-model.toml --passes 10    beside busy workers
+  tablekeeper verify --model my-model.toml --repair       mend edits by hand
+  tablekeeper verify --model my-model.toml --format json  all, for a program
 
-Reported is what two readings in a row found alike; a clean table is read once. Changes of items that were never applied are
-for `reconcile`; --repair mends what somebody else did to derived items, and may run beside the workers.")]
+Reported is what two readings in a row found alike; a clean table is read once.
+Changes of items that were never applied are for `reconcile`; --repair mends what
+somebody else did to derived items, and may run beside the workers.")]
 pub struct VerifyArgs {
     #[command(flatten)]
     pub table: TableArgs,
@@ -307,13 +308,14 @@ pub struct VerifyArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  tablekeeper reconcile --model my-model.toml                     a first start, a changed model, a gap
-  tablekeeper reconcile --model my-model.toml --max-read-units 500 --segments 8
-                                                                  leave capacity for the application
-  tablekeeper reconcile --model my-model.toml --from-start        do not go on where a run stopped
+  tablekeeper reconcile --model my-model.toml
+  tablekeeper reconcile --model my-model.toml --max-read-units 500
+  tablekeeper reconcile --model my-model.toml --from-start
 
-A run that was interrupted goes on where it stopped when it is started again within a day, with the same model and no gap found
-meanwhile. What changed in between comes by the stream; where no worker reads it, use --from-start.")]
+For a first start, a changed model, a gap. A run that was interrupted goes on
+where it stopped when it is started again within a day, with the same model and
+no gap found meanwhile. What changed in between comes by the stream; where no
+worker reads it, use --from-start.")]
 pub struct ReconcileArgs {
     #[command(flatten)]
     pub table: TableArgs,

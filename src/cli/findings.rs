@@ -104,5 +104,6 @@ pub fn summary(found: &FromFile<Fold>, findings: usize) -> String {
         }
     };
     let unused = input::unused(found);
-    format!("{total} checked ({}); {}{set_aside}{unused}", parts.join(", "), count(findings, "finding"))
+    let checked = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
+    format!("{total} checked{checked}; {}{set_aside}{unused}", count(findings, "finding"))
 }

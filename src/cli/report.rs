@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use chrono::NaiveDate;
 use serde::Serialize;
-use tablekeeper::adapters::analytics;
+use tablekeeper::adapters::analytics::{self, ReportError};
 use tablekeeper::adapters::page::{self, Encoding};
 use tablekeeper::engine::ports::Clock as _;
 use tablekeeper::model::key::TableKey;
@@ -124,7 +124,10 @@ pub fn write(
     };
     let mut written = Vec::new();
     for definition in definitions {
-        let data = analytics::run(definition, &input)?;
+        let data = analytics::run(definition, &input).map_err(|error| match error {
+            ReportError::Frame { .. } => error.into(),
+            _ => usage(error),
+        })?;
         let page = save(format!("{}.html", definition.name), page::html(&data)?.as_bytes())?;
         let mut csv = Vec::new();
         for (name, bytes) in page::csv(&data, Encoding::Utf8)? {

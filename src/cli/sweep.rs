@@ -8,6 +8,7 @@ use serde::Serialize;
 use tablekeeper::adapters::sinks::{JsonLinesSink, LineSink, LocalSink, Sinks};
 use tablekeeper::engine::alerts::AlertState;
 use tablekeeper::engine::ports::{Clock as _, Notification};
+use tablekeeper::engine::reconcile;
 use tablekeeper::engine::sweep::{EntryReport, SweepReport, SweepSettings, sweep};
 
 use super::args::{OutputFormat, SweepArgs};
@@ -53,6 +54,9 @@ pub async fn run(args: &SweepArgs, format: OutputFormat) -> Outcome {
     };
     let settings = SweepSettings::default();
     let report = sweep(&tables.model, &tables.store, &tables.clock, as_of, &settings, &Sinks(sinks)).await?;
+    if report.entries.is_empty() && !reconcile::has_ledger(&tables.engine()).await? {
+        warn("no worker has read this table yet, so nothing is known to fall due; run `tablekeeper worker` first");
+    }
     tables.close().await;
     for fault in &report.faults {
         warn(fault);

@@ -197,7 +197,11 @@ pub async fn refuse_to_count_twice<S: Store, C: Clock>(engine: &Engine<S, C>) ->
     Ok(())
 }
 
-async fn has_ledger<S: Store, C: Clock>(engine: &Engine<S, C>) -> Result<bool, StoreError> {
+/// True if anything was ever derived from the table's items.
+///
+/// # Errors
+/// The state table cannot be read.
+pub async fn has_ledger<S: Store, C: Clock>(engine: &Engine<S, C>) -> Result<bool, StoreError> {
     let mut pages = scan::Pages::new(TableRef::State, (0, 1));
     while let Some(items) = pages.next(&engine.store, &engine.clock).await? {
         if items.iter().any(LedgerRow::is_ledger) {

@@ -187,6 +187,18 @@ pub enum GapCause {
 }
 
 impl GapCause {
+    /// All that [`name`](GapCause::name) may say.
+    pub const NAMES: [&str; 8] = [
+        "first_start",
+        "model_changed",
+        "still_open",
+        "trimmed",
+        "shard_gone",
+        "stream_replaced",
+        "away_too_long",
+        "parent_unseen",
+    ];
+
     /// A stable name, for metrics and logs.
     pub fn name(&self) -> &'static str {
         match self {

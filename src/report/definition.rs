@@ -348,7 +348,8 @@ fn read_query(sink: &mut Sink, fields: &mut Fields<'_>) -> Option<Text> {
 fn check_order(sink: &mut Sink, sql: &Text) {
     if let Some((word, _)) = sql::outer_word(&sql.value, &["ORDER", "LIMIT"]) {
         let message = format!("the query has {word} at its end; rows that tie would come in another order in each run");
-        let remedy = "take it out and write `order = [\"column desc\"]` or `limit = 10` beside `sql`";
+        let remedy = "take it out and write `order = [\"column desc\"]` or `limit = 10` beside `sql`; a frame \
+                      of that name is written in quotes";
         sink.fault(&rules::OUTER_ORDER, sql.span.clone(), message, remedy);
     }
 }

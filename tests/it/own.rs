@@ -44,6 +44,11 @@ async fn a_file_becomes_a_table_that_is_kept_proved_and_reported() {
     let loaded = place.run("load", &["--items", SAMPLE]).await;
     assert_eq!(loaded.code, 0, "{}", loaded.err);
     assert_eq!(loaded.out, "19 items in table `quality`, which was made with 3 indexes and a stream\n");
+    // Nothing is derived yet, so there is nothing to repair and nothing known to fall due.
+    let repair = place.run("verify", &["--repair"]).await;
+    assert!(repair.code == 1 && repair.out.contains("repaired: 0 aggregates, 0 rows"), "{} {}", repair.out, repair.err);
+    let sweep = place.run("sweep", &[]).await;
+    assert!(sweep.code == 0 && sweep.err.contains("no worker has read this table yet"), "{}", sweep.err);
     let worker = place.run("worker", &["--until-idle", "--poll-ms", "10"]).await;
     assert_eq!(worker.code, 0, "{}", worker.err);
     // Whatever is found out by asking the database is no news for the log.

@@ -34,6 +34,9 @@ pub fn parse_item(line: &str) -> Result<Item, String> {
     {
         return typed_item(&typed);
     }
+    if is_answer(&members) {
+        return Err("the output of a scan or query; write one item a line, with `jq -c '.Items[]'`".to_owned());
+    }
     if is_incremental_export(&members) {
         return Err("a line of an incremental export, which holds changes and no items; use a full export".to_owned());
     }
@@ -49,6 +52,12 @@ pub fn parse_item(line: &str) -> Result<Item, String> {
 fn export_item<'a>(inner: &'a RawValue) -> Option<Members<'a>> {
     let members: Members = serde_json::from_str(inner.get()).ok()?;
     members.0.iter().any(|(_, value)| type_descriptor(value).is_some()).then_some(members)
+}
+
+/// What `aws dynamodb scan` prints: the items, and how many there are.
+fn is_answer(members: &Members) -> bool {
+    let value = |wanted: &str| members.0.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.get());
+    value("Items").is_some_and(|items| items.starts_with('[')) && value("ScannedCount").is_some()
 }
 
 fn is_incremental_export(members: &Members) -> bool {
@@ -282,6 +291,7 @@ mod tests {
         assert!(message.contains("`n`") && message.contains("type N"), "{message}");
         assert!(fault(r#"{"Item":{"PK":{"S":"a"},"s":{"SS":[]}}}"#).contains("no empty sets"));
         assert!(fault(r#"{"Item":{"PK":{"S":"a"},"n":{"N":"x"}}}"#).contains("`x` is not a number"));
+        assert!(fault(r#"{"Items":[{"PK":{"S":"a"}}],"Count":1,"ScannedCount":1}"#).contains("jq -c '.Items[]'"));
         assert!(fault(r#"{"Metadata":{"T":{"N":"1"}},"Keys":{"PK":{"S":"a"}}}"#).contains("incremental export"));
     }
 

@@ -106,7 +106,7 @@ impl ItemReader {
         };
         if self.line == 1 && matches!(text.trim(), "{" | "[") {
             // Each line of such a file would be a fault of its own; one that names the cause is worth more.
-            return Some(Err(self.fatal("the file spreads its JSON over several lines; bring it to one item a line, with `jq -c .` (`jq -c '.[]'` for an array)")));
+            return Some(Err(self.fatal("the file spreads its JSON over several lines; bring it to one item a line, with `jq -c .` (`jq -c '.[]'` for an array, `jq -c '.Items[]'` for the output of `aws dynamodb scan`)")));
         }
         Some(decode::parse_item(text).map_err(|message| self.fault(message)))
     }

@@ -9,7 +9,7 @@ use prometheus::core::Collector;
 use prometheus::{CounterVec, Encoder as _, GaugeVec, HistogramOpts, HistogramVec, Opts, Registry, TextEncoder};
 
 use crate::engine::batch::{ApplyError, BatchReport};
-use crate::engine::shards::Notice;
+use crate::engine::shards::{GapCause, Notice};
 use crate::engine::telemetry::census::Census;
 use crate::engine::telemetry::{self, BATCH_BUCKETS, Kind, METRICS, Metric};
 use crate::engine::worker::Progress;
@@ -47,6 +47,7 @@ impl Metrics {
         for metric in METRICS {
             metrics.register(metric)?;
         }
+        metrics.begin();
         Ok(metrics)
     }
 
@@ -75,6 +76,21 @@ impl Metrics {
             }
         };
         self.registry.register(collector)
+    }
+
+    /// What alarms look at is there from the beginning: a series that begins with its first event shows no growth by it.
+    fn begin(&self) {
+        for result in ["applied", "failed"] {
+            self.add(&telemetry::BATCHES, &[result], 0);
+        }
+        for content in ["records", "empty"] {
+            self.add(&telemetry::PAGES, &[content], 0);
+        }
+        for cause in GapCause::NAMES {
+            self.add(&telemetry::GAPS, &[cause], 0);
+        }
+        self.outcomes(&BatchReport::default());
+        self.set(&telemetry::WORKERS, &[], 0.0);
     }
 
     // A metric that is not in the list, or labels that are not the metric's, would be a fault of this file: its tests count

@@ -12,7 +12,7 @@ pub const RULE: Rule = Rule {
     doc: "\
 ## What
 A part of a key is empty, or what programming languages write for \"nothing\": `undefined`, `None`, `null`, `NaN`,
-`[object Object]`, or a placeholder in angle brackets such as `<user>`. Values that the model declares are no placeholders.
+`[object Object]`, or a placeholder in brackets such as `<user>` or `{user}`. Values that the model declares are no placeholders.
 
 ## Why it is bad
 The key was built from a value that was not there. All items with the same hole share a key and overwrite one another.
@@ -33,7 +33,8 @@ pub fn placeholder<'t>(text: &'t str, delimiter: &str, declared: &[String]) -> O
     let stands_for_nothing = |part: &&str| {
         let is_nothing = part.is_empty()
             || PLACEHOLDERS.contains(part)
-            || (part.len() > 2 && part.starts_with('<') && part.ends_with('>'));
+            || (part.len() > 2 && part.starts_with('<') && part.ends_with('>'))
+            || (part.len() > 2 && part.starts_with('{') && part.ends_with('}'));
         is_nothing && !declared.iter().any(|declared| declared == part)
     };
     match delimiter {

@@ -170,6 +170,7 @@ fn placeholders_in_keys_are_told() {
     assert_eq!(verdicts(&model, &task("TASK#None#bob#t9", "None", "bob")), NONE, "a declared value");
     assert_eq!(verdicts(&model, &item([("PK", "USER#undefined"), ("SK", "USER")])), ["S402 PK a value"]);
     assert_eq!(verdicts(&model, &item([("PK", "USER#<id>"), ("SK", "USER")])), ["S402 PK a value"]);
+    assert_eq!(verdicts(&model, &item([("PK", "USER#{u}"), ("SK", "USER")])), ["S402 PK a value"]);
     assert_eq!(verdicts(&model, &item([("PK", "A##B"), ("SK", "PAIR")])), ["S402 PK a value"]);
     let unknown = item([("PK", "B##NaN"), ("SK", "PAIR")]);
     assert_eq!(verdicts(&model, &unknown), ["K102 - -", "S402 PK a value"]);

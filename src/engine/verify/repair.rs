@@ -88,7 +88,7 @@ pub async fn repair<S: Store, C: Clock>(
     for round in 0..=ROUNDS_MAX {
         let measured = standing(&engine.model, &engine.store, &engine.clock, &options, &mut progress).await?;
         let (mut verdict, found) = measured;
-        if verdict.ledger_rows == 0 && !found.is_empty() {
+        if verdict.ledger_rows == 0 && verdict.derived_items > 0 {
             return Err(RepairError::NoLedger);
         }
         let before = (repair.report.aggregates, repair.report.rows, repair.report.given_up);
