@@ -68,8 +68,8 @@ pub async fn run(args: &WorkerArgs, format: OutputFormat) -> Outcome {
         leases: leases(args, &tables.clock),
         ..WorkerSettings::new(tables.model.hash.clone())
     };
-    // Records must not be applied to counts that no ledger knows of.
-    reconcile::refuse_to_count_twice(&tables.engine()).await?;
+    // Records must not be applied to counts that no ledger knows of, nor taken from counts that are not there.
+    reconcile::refuse_strangers(&tables.engine()).await?;
     if let Some(cost) = tables.stream_view.as_deref().and_then(cost_of_view) {
         tracing::warn!("{cost}");
     }
@@ -91,7 +91,11 @@ pub async fn run(args: &WorkerArgs, format: OutputFormat) -> Outcome {
             count(usize::try_from(report.batches).unwrap_or(usize::MAX), "batch").replace("batchs", "batches"),
         )),
     }
-    Ok(if report.gap_open { Exit::Incomplete } else { Exit::Fine })
+    if report.gap_open {
+        tracing::warn!("the table is not reconciled yet; the next start of a worker goes on with that");
+    }
+    // Who was told to stop has done what it was told; who was to read until idle has not.
+    Ok(if report.gap_open && args.until_idle { Exit::Incomplete } else { Exit::Fine })
 }
 
 /// What it costs that the stream does not tell all of a change; the derived items come out the same.

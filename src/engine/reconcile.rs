@@ -49,8 +49,12 @@ use crate::model::value::{Item, MARKER, Value};
 use crate::plan::ledger::{LedgerFault, LedgerRow};
 use crate::plan::write::TableRef;
 use journal::{At, Heading, Place, Tally};
+use names::FormerNames;
+pub use strangers::{has_ledger, refuse_strangers};
 
 mod journal;
+mod names;
+mod strangers;
 #[cfg(test)]
 mod tests;
 
@@ -126,12 +130,21 @@ pub enum ReconcileError {
     /// All other items are reconciled.
     #[error("{rows} ledger rows cannot be read, so their items are not reconciled; the first: {first}")]
     Ledger { rows: usize, first: LedgerFault },
+    #[error("an aggregate cannot be given its name: {0}")]
+    Rename(#[source] TransactError),
     /// Nothing has been written.
     #[error(
         "`{key}` counts items already, but the state table has no ledger: they would be counted twice; restore the state \
          table, or delete all items with the attribute `{MARKER}` from the table first"
     )]
     NoLedger { key: TableKey },
+    /// Nothing has been written.
+    #[error(
+        "the ledger counts items in `{key}`, which is not in the table, nor is any other aggregate that was looked for: was the table \
+         made anew? Then delete the state table, which belongs to the former one. Were derived items deleted by hand? Then \
+         run `tablekeeper verify --repair`"
+    )]
+    NoAggregates { key: TableKey },
 }
 
 /// Reconciles every item and every ledger row, from the start and as fast as it goes; `progress` hears how many of both have
@@ -158,7 +171,7 @@ pub async fn reconcile_with<S: Store, C: Clock>(
 ) -> Result<ReconcileReport, ReconcileError> {
     let store = Paced::new(&engine.store, &engine.clock, options.max_read_units);
     let engine = Engine { model: engine.model.clone(), store, clock: &engine.clock, settings: engine.settings.clone() };
-    refuse_to_count_twice(&engine).await?;
+    refuse_strangers(&engine).await?;
     let run = Run::begin(&engine, options, progress).await?;
     for side in Side::ALL {
         // The second side meets all that the first one left there.
@@ -174,41 +187,6 @@ pub async fn reconcile_with<S: Store, C: Clock>(
         Some(first) => Err(ReconcileError::Ledger { rows: shared.faults.len(), first: first.clone() }),
         None => Ok(shared.report),
     }
-}
-
-/// Fails with [`ReconcileError::NoLedger`] where the table has aggregates and the state table knows nothing of them: it was
-/// lost, or is another table's. Whoever applied records then would count what is counted already.
-///
-/// # Errors
-/// That, or a table that cannot be read.
-pub async fn refuse_to_count_twice<S: Store, C: Clock>(engine: &Engine<S, C>) -> Result<(), ReconcileError> {
-    let names = engine.model.table.key_names();
-    if has_ledger(engine).await? {
-        return Ok(());
-    }
-    let mut pages = scan::Pages::new(TableRef::Source, (0, 1));
-    while let Some(items) = pages.next(&engine.store, &engine.clock).await? {
-        let counting = items.iter().filter(|item| counts(item)).find_map(|item| TableKey::of(item, &names));
-        // Asked again, because a worker may have begun meanwhile.
-        if let Some(key) = counting {
-            return if has_ledger(engine).await? { Ok(()) } else { Err(ReconcileError::NoLedger { key }) };
-        }
-    }
-    Ok(())
-}
-
-/// True if anything was ever derived from the table's items.
-///
-/// # Errors
-/// The state table cannot be read.
-pub async fn has_ledger<S: Store, C: Clock>(engine: &Engine<S, C>) -> Result<bool, StoreError> {
-    let mut pages = scan::Pages::new(TableRef::State, (0, 1));
-    while let Some(items) = pages.next(&engine.store, &engine.clock).await? {
-        if items.iter().any(LedgerRow::is_ledger) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 /// From where the items are found: first the table, then the ledger.
@@ -258,6 +236,7 @@ struct Shared<P> {
     faults: Vec<LedgerFault>,
     /// Items that stay in quarantine, [`CHUNK`] of them at most.
     given_up: Vec<TableKey>,
+    former: FormerNames,
 }
 
 impl<P: FnMut(&ReconcileReport)> Shared<P> {
@@ -307,8 +286,13 @@ impl<'e, S: Store, C: Clock, P: FnMut(&ReconcileReport) + Send> Run<'e, S, C, P>
                 None => journal::forget(store, clock, name).await?,
             }
         }
-        let mut shared =
-            Shared { progress, report: ReconcileReport::default(), faults: Vec::new(), given_up: Vec::new() };
+        let mut shared = Shared {
+            progress,
+            report: ReconcileReport::default(),
+            faults: Vec::new(),
+            given_up: Vec::new(),
+            former: FormerNames::default(),
+        };
         if !earlier.is_empty() {
             earlier.iter().for_each(|place| shared.add(place.side, place.tally));
             let ReconcileReport { items, ledger_rows, .. } = shared.report;
@@ -361,6 +345,7 @@ impl<'e, S: Store, C: Clock, P: FnMut(&ReconcileReport) + Send> Run<'e, S, C, P>
     /// A page of the table; false if an item could not be looked at.
     async fn items(&self, items: Vec<Item>) -> Result<(Tally, bool), ReconcileError> {
         let names = self.engine.model.table.key_names();
+        items.iter().filter(|item| item.is_ours()).for_each(|item| self.shared().former.note(self.engine, item));
         let scanned: Vec<Scanned> = items
             .into_iter()
             .filter(|item| !item.is_ours())
@@ -384,6 +369,8 @@ impl<'e, S: Store, C: Clock, P: FnMut(&ReconcileReport) + Send> Run<'e, S, C, P>
             }
         }
         rows.retain(|row| !is_tombstone(row));
+        let renames = self.shared().former.corrections(self.engine, rows.iter());
+        names::send(self.engine, &renames).await.map_err(ReconcileError::Rename)?;
         let seen = rows.len();
         let keys: Vec<TableKey> = rows.iter().map(|row| row.source.clone()).collect();
         let found = get(store, clock, TableRef::Source, &keys).await?;

@@ -150,7 +150,7 @@ impl VerifyReport {
             }
             (false, true, _) => {
                 "Every source item is applied, so somebody else changed derived items: `tablekeeper verify --repair` puts them \
-                 right."
+                 right. What it leaves may be an item of yours: take `_keeper` off it, or delete what stands where a derived item belongs."
             }
             (false, false, 0) => return None,
             (false, false, _) => {

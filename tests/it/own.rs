@@ -233,6 +233,27 @@ async fn a_worker_without_its_ledger_does_not_count_again() {
 }
 
 #[tokio::test]
+async fn a_table_that_was_made_anew_is_not_taken_for_the_former_one() {
+    let kept = Kept::of("quality", &items("quality.items.jsonl")).await;
+    let few = Place::new();
+    let file = few
+        .write("few.jsonl", &std::fs::read_to_string(SAMPLE).unwrap().lines().take(5).collect::<Vec<_>>().join("\n"));
+    kept.connection.delete_table(&kept.model.table.name).await.unwrap();
+    let loaded = kept.run("load", &["--items", &file, "--create"]).await;
+    assert_eq!(loaded.code, 0, "{}", loaded.err);
+    let worker = kept.run("worker", &["--until-idle", "--poll-ms", "10"]).await;
+    assert!(worker.code == 3 && worker.err.contains("made anew"), "{} {}", worker.code, worker.err);
+}
+
+#[tokio::test]
+async fn the_demo_writes_over_no_table_that_it_did_not_make() {
+    let place = Place::new();
+    place.run("load", &["--items", SAMPLE]).await;
+    let demo = tablekeeper(&["demo", "--data-dir", &place.path("data"), "--out", &place.path("out")]).await;
+    assert!(demo.code == 2 && demo.err.contains("that the demo did not make"), "{} {}", demo.code, demo.err);
+}
+
+#[tokio::test]
 async fn the_state_table_cannot_be_the_table() {
     for arguments in [&["--state-table", "quality"][..], &["--table", "t", "--state-table", "t"]] {
         for command in ["worker", "verify", "reconcile", "load"] {

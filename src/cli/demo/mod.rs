@@ -115,8 +115,25 @@ async fn set_up(args: &DemoArgs, sample: Shipped) -> Result<(Tables, Created), S
         .map_err(|faults| anyhow::anyhow!("the shipped model `{}` has {}", sample.name, count(faults.len(), "fault")))?
         .model;
     let database = Database::embedded(args.data_dir.as_deref()).await?;
+    if let Some(dir) = &args.data_dir {
+        claim(dir, &model.table.name, database.connection.describe_table(&model.table.name).await.is_ok())?;
+    }
     let created = database.connection.create_table(&model.table).await?;
     Ok((connect::tables(model, database).await?, created))
+}
+
+/// The demo plays on tables that it made itself, and on no others: it writes over what is there.
+fn claim(dir: &Path, table: &str, is_there: bool) -> Result<(), Stop> {
+    let claim = dir.join(format!("{table}.demo"));
+    if is_there && !claim.exists() {
+        return Err(usage(anyhow::anyhow!(
+            "`{}` has a table `{table}` that the demo did not make, and would write over; give another --data-dir",
+            dir.display()
+        )));
+    }
+    std::fs::write(&claim, "The demo made this table and writes over it.\n")
+        .with_context(|| format!("cannot write `{}`", claim.display()))
+        .map_err(Stop::from)
 }
 
 async fn read_stream(tables: &Tables, stop: tokio::sync::oneshot::Receiver<()>) -> Result<(), Stop> {

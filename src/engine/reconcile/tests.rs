@@ -180,6 +180,37 @@ fn what_counts_under_a_former_name_is_taken_away_under_the_new_one() {
     check_exact(&world);
 }
 
+/// The aggregate was written last under its former name, by a commit that only took away, and nobody writes to it any more.
+#[test]
+fn a_former_name_that_was_left_behind_is_replaced() {
+    let mut world = World::new();
+    put_all(&world, 0..6);
+    world.settle();
+    change(&mut world, "model-2", |model| model.aggregates[0].name = "jobs_of_project".to_owned());
+    reconciled(&world);
+    let stats = TableKey::text("PROJECT#p0", "STATS#JOBS");
+    let stored = || world.store.item(TableRef::Source, &stats).unwrap();
+    let left = stored().with(MARKER, Value::text("aggregate/by_project"));
+    world.store.put(left.clone()).unwrap();
+    reconciled(&world);
+    assert_eq!(stored(), left.with(MARKER, Value::text("aggregate/jobs_of_project")));
+    check_exact(&world);
+}
+
+/// The table was deleted and made again under its name; the state table is the former one's.
+#[test]
+fn nothing_is_taken_from_aggregates_that_are_not_there() {
+    let mut world = World::new();
+    put_all(&world, 0..6);
+    world.settle();
+    let keys: Vec<TableKey> = world.store.table(TableRef::Source).items().map(|(key, _)| key.clone()).collect();
+    keys.iter().for_each(|key| world.store.delete(key));
+    put_all(&world, 0..2);
+    let error = block_on(reconcile(&world.engine, |_| {})).unwrap_err();
+    assert!(matches!(error, ReconcileError::NoAggregates { .. }) && error.to_string().contains("made anew"), "{error}");
+    assert_eq!(world.measure("p0", "Total"), None, "nothing was written");
+}
+
 #[test]
 fn a_derived_item_at_the_key_of_a_source_item_means_that_it_is_gone() {
     let mut world = World::new();

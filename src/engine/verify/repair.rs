@@ -12,7 +12,7 @@
 //!   it was read. Whoever commits meanwhile is first, and this one steps back.
 //!
 //! Not covered: somebody who goes on changing derived items by hand at the same time. Left alone are items that carry `_keeper`
-//! but nothing known in it (an item of the application's may have been marked; take the attribute off), sums that need more than 38
+//! but nothing known in it, or do not say whose row they are (an item of the application's may have been marked; take the attribute off), sums that need more than 38
 //! digits, and places where an item of the application stands: its entry is in quarantine afterwards. An aggregate that
 //! was deleted gets back all but the bucket attributes of former models.
 
@@ -248,28 +248,27 @@ impl<S: Store, C: Clock> Repair<'_, S, C> {
             self.report.given_up += 1;
             return Ok(());
         };
-        let mut writes = vec![taking_away(key, &item)];
         let names = self.engine.model.table.key_names();
         let owner = match item.get(SOURCE) {
             Some(Value::M(source)) => TableKey::of(&Item(source.clone()), &names),
             _ => None,
         };
-        if let Some(owner) = owner {
-            let stored = self.read(TableRef::State, LedgerRow::key(&owner)).await?;
-            let guard = match stored.as_ref().map(LedgerRow::from_item) {
-                // Whether it claims the row is not known.
-                Some(Err(_)) => return Ok(()),
-                Some(Ok(row)) if row.applied.rows.iter().any(|applied| applied.key == *key) => return Ok(()),
-                Some(Ok(row)) => next(row),
-                None => Write {
-                    table: TableRef::State,
-                    key: LedgerRow::key(&owner),
-                    op: Op::Delete,
-                    condition: Condition::Absent,
-                },
-            };
-            writes.push(guard);
-        }
+        // Every row of ours says whose it is. What does not may be an item of the application's that somebody marked.
+        let Some(owner) = owner.filter(|owner| owner != key) else { return Ok(()) };
+        let stored = self.read(TableRef::State, LedgerRow::key(&owner)).await?;
+        let guard = match stored.as_ref().map(LedgerRow::from_item) {
+            // Whether it claims the row is not known.
+            Some(Err(_)) => return Ok(()),
+            Some(Ok(row)) if row.applied.rows.iter().any(|applied| applied.key == *key) => return Ok(()),
+            Some(Ok(row)) => next(row),
+            None => Write {
+                table: TableRef::State,
+                key: LedgerRow::key(&owner),
+                op: Op::Delete,
+                condition: Condition::Absent,
+            },
+        };
+        let writes = [taking_away(key, &item), guard];
         let done = self.send(&writes).await?;
         self.count(done);
         Ok(())

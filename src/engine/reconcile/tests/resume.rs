@@ -65,7 +65,9 @@ fn a_run_goes_on_where_it_stopped() {
             resumed += 1;
             assert!(earlier.items > 0);
             let reads = world.store.counters().reads - reads;
-            assert!(reads <= 3 * (80 - earlier.items - earlier.ledger_rows) as usize, "{reads} reads, {earlier:?}");
+            // A dozen to see that the two tables belong together.
+            let most = 12 + 3 * (80 - earlier.items - earlier.ledger_rows) as usize;
+            assert!(reads <= most, "{reads} reads, {earlier:?}");
         }
         assert_eq!(journal_rows(&world), 0, "the rows are gone at the end");
         check_exact(&world);
