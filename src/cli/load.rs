@@ -5,9 +5,9 @@ use std::path::Path;
 use serde::Serialize;
 use tablekeeper::adapters::dynamodb::{Connection, Created};
 use tablekeeper::engine::ports::StoreError;
-use tablekeeper::model::key::TableKey;
+use tablekeeper::model::key::{PARTITION_KEY_SIZE_MAX, SORT_KEY_SIZE_MAX, TableKey};
 use tablekeeper::model::spec::{KeyAttribute, Model, Table};
-use tablekeeper::model::value::{Item, Value};
+use tablekeeper::model::value::{ITEM_SIZE_MAX, Item, Value};
 
 use super::args::{LoadArgs, OutputFormat};
 use super::connect::{Database, bar};
@@ -83,8 +83,7 @@ fn read(model: &Model, path: &Path) -> Result<FromFile<Vec<Line>>, Stop> {
     let mut found =
         input::read(model, path, |lines: &mut Vec<Line>, number, _, item| lines.push(Line { number, item }))?;
     for Line { number, item } in &found.read {
-        let keys = [Some(&model.table.partition_key), model.table.sort_key.as_ref()];
-        let misfit = keys.into_iter().flatten().find_map(|key| misfit(key, item));
+        let misfit = misfits(&model.table, item);
         found.faults.extend(misfit.map(|reason| format!("{}: line {number}: {reason}", path.display())));
     }
     input::show(&found);
@@ -95,18 +94,28 @@ fn read(model: &Model, path: &Path) -> Result<FromFile<Vec<Line>>, Stop> {
     Err(anyhow::anyhow!("{error}: mend the file, then load again").into())
 }
 
-/// Why the table's key attribute cannot have the item's value.
-fn misfit(key: &KeyAttribute, item: &Item) -> Option<String> {
+/// Why the table or one of its indexes would refuse the item.
+fn misfits(table: &Table, item: &Item) -> Option<String> {
+    if item.size() > ITEM_SIZE_MAX {
+        return Some(format!("the item has {} bytes, DynamoDB stores {ITEM_SIZE_MAX}", item.size()));
+    }
+    let partitions =
+        std::iter::once(&table.partition_key).chain(table.indexes.iter().flat_map(|index| &index.partition));
+    let sorts = table.sort_key.iter().chain(table.indexes.iter().flat_map(|index| &index.sort));
+    let keys = partitions.map(|key| (key, PARTITION_KEY_SIZE_MAX)).chain(sorts.map(|key| (key, SORT_KEY_SIZE_MAX)));
+    keys.into_iter().find_map(|(key, size_max)| misfit(key, size_max, item))
+}
+
+/// Why a key attribute cannot have the item's value.
+fn misfit(key: &KeyAttribute, size_max: usize, item: &Item) -> Option<String> {
     let value = item.get(&key.name)?;
     let (is, wanted) = (value.kind(), key.kind);
     if is != wanted {
         let shown = value.shown();
-        return Some(format!(
-            "`{}` is {shown} of type {}, the table's key has type {}",
-            key.name,
-            is.name(),
-            wanted.name()
-        ));
+        return Some(format!("`{}` is {shown} of type {}, the key has type {}", key.name, is.name(), wanted.name()));
+    }
+    if value.size() > size_max {
+        return Some(format!("`{}` has {} bytes, a key there has {size_max} at most", key.name, value.size()));
     }
     let is_empty = matches!(value, Value::S(_) | Value::B(_)) && value.size() == 0;
     is_empty.then(|| format!("`{}` is empty, which no key can be", key.name))

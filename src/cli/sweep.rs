@@ -1,5 +1,7 @@
 //! `sweep`: what falls due, and who is told.
 
+use std::collections::BTreeSet;
+
 use anyhow::Context as _;
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use chrono_tz::Tz;
@@ -60,6 +62,10 @@ pub async fn run(args: &SweepArgs, format: OutputFormat) -> Outcome {
     tables.close().await;
     for fault in &report.faults {
         warn(fault);
+    }
+    let reasons: BTreeSet<&String> = report.undelivered.iter().map(|undelivered| &undelivered.reason).collect();
+    for reason in reasons {
+        warn(format_args!("not delivered: {reason}"));
     }
     match format {
         OutputFormat::Json => json(&out(&report))?,

@@ -3,6 +3,9 @@
 use serde_json::{Value as Json, json};
 use tablekeeper::adapters::dynamodb::Connection;
 use tablekeeper::adapters::embedded::Embedded;
+use tablekeeper::model::load::load;
+use tablekeeper::model::shipped::shipped;
+use tablekeeper::model::value::Kind;
 use tempfile::TempDir;
 
 use crate::kept::{Kept, Ran, items, tablekeeper};
@@ -106,8 +109,11 @@ async fn one_bad_line_and_nothing_is_loaded() {
         (r#"{"PK":"A""#, "line 2: column"),
         (r#"{"PK":"A"}"#, "line 2: no key: `SK` is absent"),
         (r#"{"PK":true,"SK":"x"}"#, "line 2: no key: `PK` is true of type BOOL"),
-        (r#"{"PK":1,"SK":"x"}"#, "line 2: `PK` is 1 of type N, the table's key has type S"),
+        (r#"{"PK":1,"SK":"x"}"#, "line 2: `PK` is 1 of type N, the key has type S"),
         (r#"{"PK":"","SK":"x"}"#, "line 2: `PK` is empty"),
+        (r#"{"PK":"A","SK":"x","GSI2PK":5}"#, "line 2: `GSI2PK` is 5 of type N, the key has type S"),
+        (&format!(r#"{{"PK":"A","SK":"{}"}}"#, "x".repeat(1_025)), "line 2: `SK` has 1025 bytes"),
+        (&format!(r#"{{"PK":"A","SK":"x","n":"{}"}}"#, "x".repeat(409_600)), "line 2: the item has 409607 bytes"),
     ] {
         let file = place.write("items.jsonl", &format!("{TOLERANCE}\n{line}\n"));
         let ran = place.run("load", &["--items", &file]).await;
@@ -116,11 +122,17 @@ async fn one_bad_line_and_nothing_is_loaded() {
     }
     assert!(!place.has("data"), "a database was made for nothing");
     // What only the database can say is told of the very line.
-    let index_key = r#"{"PK":"A","SK":"x","GSI2PK":5}"#;
+    let mut table = load(shipped("quality").unwrap().source, "quality").unwrap().model.table;
+    table.indexes[1].partition[0].kind = Kind::N;
+    let key = table.indexes[1].partition[0].name.clone();
+    let database = Embedded::start(None).unwrap();
+    Connection::local(database.endpoint()).await.unwrap().create_table(&table).await.unwrap();
+    let index_key = format!(r#"{{"PK":"A","SK":"x","{key}":"text"}}"#);
     let file = place.write("items.jsonl", &format!("{TOLERANCE}\n\n{index_key}\n"));
-    let ran = place.run("load", &["--items", &file]).await;
+    let at = ["load", "--model", "quality", "--endpoint", database.endpoint(), "--items", &file];
+    let ran = tablekeeper(&at).await;
     assert_eq!(ran.code, 3, "{}", ran.err);
-    for word in ["items.jsonl: line 3: item `A / x`", "GSI2PK", "at least 1 of 2 items are written"] {
+    for word in ["items.jsonl: line 3: item `A / x`", key.as_str(), "at least 1 of 2 items are written"] {
         assert!(ran.err.contains(word), "{word}: {}", ran.err);
     }
     assert_eq!(place.run("load", &["--items", &place.path("none.jsonl")]).await.code, 2);
