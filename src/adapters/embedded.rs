@@ -20,6 +20,9 @@ use tracing::warn;
 
 const DATA_FILE: &str = "tables.sqlite";
 const LOCK_FILE: &str = "lock";
+/// There while the first tables are made. Dynoxide makes a table in several steps: one that was ended in between has no indexes,
+/// and takes no items.
+const MAKING_FILE: &str = "making";
 /// How often expired items are removed; DynamoDB itself promises days.
 const TTL_SWEEP_PAUSE: Duration = Duration::from_secs(60);
 /// How long a shutdown waits for requests that are under way.
@@ -50,6 +53,7 @@ impl Embedded {
     /// Starts in memory, or with the tables in `data_dir`, which is made if need be. Returns when requests are answered.
     pub fn start(data_dir: Option<&Path>) -> Result<Embedded, EmbeddedError> {
         let lock = data_dir.map(lock_directory).transpose()?;
+        data_dir.map_or(Ok(()), forget_half_made)?;
         let database = match data_dir {
             None => Database::memory(),
             Some(path) => Database::new(&path.join(DATA_FILE).to_string_lossy()),
@@ -79,6 +83,28 @@ impl Embedded {
         }
     }
 
+    /// To be called before a start that is followed by making tables: should the process end before [`Embedded::made`], the next
+    /// start begins with an empty database. Does nothing where there is a database.
+    ///
+    /// # Errors
+    /// The directory cannot be written.
+    pub fn making(data_dir: &Path) -> Result<(), EmbeddedError> {
+        let failed = |reason| EmbeddedError::Directory { path: data_dir.to_owned(), reason };
+        if Embedded::is_in(data_dir) {
+            return Ok(());
+        }
+        std::fs::create_dir_all(data_dir).and_then(|()| std::fs::write(data_dir.join(MAKING_FILE), "")).map_err(failed)
+    }
+
+    /// The tables are made; from here on everything is kept.
+    ///
+    /// # Errors
+    /// The directory cannot be written.
+    pub fn made(data_dir: &Path) -> Result<(), EmbeddedError> {
+        let failed = |reason| EmbeddedError::Directory { path: data_dir.to_owned(), reason };
+        remove(&data_dir.join(MAKING_FILE)).map_err(failed)
+    }
+
     /// True if the directory holds a database already.
     pub fn is_in(data_dir: &Path) -> bool {
         data_dir.join(DATA_FILE).is_file()
@@ -103,6 +129,24 @@ impl Embedded {
 
 fn endpoint(address: SocketAddr) -> String {
     format!("http://{address}")
+}
+
+/// Deletes a database that somebody began to make and did not come to fill.
+fn forget_half_made(path: &Path) -> Result<(), EmbeddedError> {
+    if !path.join(MAKING_FILE).exists() {
+        return Ok(());
+    }
+    let files = ["", "-wal", "-shm"].map(|end| path.join(format!("{DATA_FILE}{end}")));
+    let failed = |reason| EmbeddedError::Directory { path: path.to_owned(), reason };
+    files.iter().try_for_each(|file| remove(file)).map_err(failed)
+}
+
+/// Deletes a file that may be gone.
+fn remove(file: &Path) -> std::io::Result<()> {
+    match std::fs::remove_file(file) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// The lock is the operating system's: it goes with the process, however that ends.

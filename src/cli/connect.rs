@@ -60,6 +60,9 @@ impl Database {
             if !make && !Embedded::is_in(dir) {
                 return Err(usage(no_database(dir)));
             }
+            if make {
+                Embedded::making(dir).map_err(usage)?;
+            }
             return Database::embedded(Some(dir)).await;
         }
         let options = ConnectionOptions {

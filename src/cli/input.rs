@@ -60,7 +60,7 @@ pub fn fold(model: &Model, path: &Path) -> Result<FromFile<Fold>, Stop> {
     read(model, path, |fold: &mut Fold, _, key, item| fold.add(&derive::derive(model, &key, &item)))
 }
 
-/// A file that can be read more than once: standard input is kept, as it comes.
+/// A file that can be read more than once: standard input and pipes are kept, as they come.
 struct File<'p> {
     path: &'p Path,
     stdin: Option<Vec<u8>>,
@@ -73,12 +73,20 @@ impl File<'_> {
             let bytes = stdin.insert(Vec::new());
             std::io::stdin().read_to_end(bytes).context("cannot read standard input")?;
         }
+        // A pipe by name is gone once it is read.
+        if stdin.is_none() && std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+            stdin = Some(std::fs::read(path).with_context(|| format!("cannot read `{}`", path.display()))?);
+        }
         Ok(File { path, stdin })
+    }
+
+    fn shown(&self) -> String {
+        if self.path.as_os_str() == "-" { "standard input".to_owned() } else { self.path.display().to_string() }
     }
 
     fn reader(&self) -> Result<ItemReader, FileError> {
         match &self.stdin {
-            Some(bytes) => ItemReader::new("standard input", Cursor::new(bytes.clone())),
+            Some(bytes) => ItemReader::new(&self.shown(), Cursor::new(bytes.clone())),
             None => ItemReader::open(self.path),
         }
     }
@@ -90,10 +98,7 @@ impl File<'_> {
         each: &impl Fn(&mut T, usize, TableKey, Item),
     ) -> Result<FromFile<T>, Stop> {
         let names = model.table.key_names();
-        let shown = match self.stdin {
-            Some(_) => "standard input".to_owned(),
-            None => self.path.display().to_string(),
-        };
+        let shown = self.shown();
         let mut found = FromFile::default();
         let mut lines: BTreeMap<String, usize> = BTreeMap::new();
         let mut reader = self.reader().with_context(|| format!("cannot read items from `{shown}`")).map_err(usage)?;

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use tablekeeper::adapters::dynamodb::{Connection, Created};
+use tablekeeper::adapters::embedded::Embedded;
 use tablekeeper::engine::ports::StoreError;
 use tablekeeper::model::key::{PARTITION_KEY_SIZE_MAX, SORT_KEY_SIZE_MAX, TableKey};
 use tablekeeper::model::spec::{KeyAttribute, Model, Table};
@@ -11,7 +12,7 @@ use tablekeeper::model::value::{ITEM_SIZE_MAX, Item, Value};
 
 use super::args::{LoadArgs, OutputFormat};
 use super::connect::{Database, bar};
-use super::context::{Exit, Outcome, Stop, model_for_table};
+use super::context::{Exit, Outcome, Stop, model_for_table, usage};
 use super::input::{self, FromFile, Superseded};
 use super::output::{count, json, line};
 
@@ -43,6 +44,7 @@ pub async fn run(args: &LoadArgs, format: OutputFormat) -> Outcome {
         created = database.connection.create_table(&model.table).await?;
     }
     database.table(&model.table).await?;
+    args.table.data_dir.as_deref().map_or(Ok(()), Embedded::made).map_err(usage)?;
     write(&database.connection, &model.table, &args.items, &found.read).await?;
     database.close().await;
     let loaded = found.read.len();

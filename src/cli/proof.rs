@@ -38,6 +38,7 @@ pub async fn verify(args: &VerifyArgs, format: OutputFormat) -> Outcome {
         }
     };
     let (repaired, report) = if args.repair {
+        refuse_other_table(&tables).await?;
         let mut repaired = verify::repair(&tables.engine(), &options, passed).await?;
         let verdict = std::mem::take(&mut repaired.verdict);
         (Some(repaired), verdict)
@@ -46,7 +47,7 @@ pub async fn verify(args: &VerifyArgs, format: OutputFormat) -> Outcome {
     };
     bar.finish_and_clear();
     tables.close().await;
-    let ok = report.differences.is_empty();
+    let ok = report.differences.is_empty() && report.unsettled == 0;
     match format {
         OutputFormat::Json => json(&VerifyOut { ok, repaired: repaired.as_ref(), report: &report })?,
         OutputFormat::Text => {
@@ -54,7 +55,25 @@ pub async fn verify(args: &VerifyArgs, format: OutputFormat) -> Outcome {
             print_verdict(&report);
         }
     }
-    Ok(if ok { Exit::Fine } else { Exit::Findings })
+    Ok(match (report.differences.len(), report.unsettled) {
+        (0, 0) => Exit::Fine,
+        (0, _) => Exit::Incomplete,
+        _ => Exit::Findings,
+    })
+}
+
+/// What another table's ledger says must not be written to this one.
+async fn refuse_other_table(tables: &Tables) -> Result<(), Stop> {
+    let Tables { model, connection, store, clock, .. } = tables;
+    let table = connection.describe_table(&model.table.name).await?;
+    let Some(arn) = table.stream_arn else { return Ok(()) };
+    match checkpoint::other_table(store, clock, &arn).await? {
+        None => Ok(()),
+        Some(other) => Err(Stop::from(anyhow::anyhow!(
+            "the state table `{}` is that of {other}; give each table a state table of its own, by --state-table",
+            model.table.state_table
+        ))),
+    }
 }
 
 fn print_repaired(repaired: &RepairReport) {
@@ -91,6 +110,7 @@ pub fn print_verdict(report: &VerifyReport) {
         n => format!("; {n} unsettled after {}", passes(report.passes)),
     };
     let verdict = match report.differences.len() {
+        0 if report.unsettled > 0 => paint(BAD, "not proved:"),
         0 if report.quarantined + report.left_out > 0 => paint(GOOD, "exact but for what is given up;"),
         0 => paint(GOOD, "exact"),
         _ => paint(BAD, "not exact"),
@@ -122,6 +142,7 @@ fn passes(number: u32) -> String {
 
 pub async fn reconcile(args: &ReconcileArgs, format: OutputFormat) -> Outcome {
     let tables = connect::open(&args.table, model_for_table(&args.table)?).await?;
+    refuse_other_table(&tables).await?;
     let report = with_progress(&tables, args).await?;
     tables.close().await;
     match format {

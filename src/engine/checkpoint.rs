@@ -269,7 +269,8 @@ pub async fn close_gap<S: Store, C: Clock>(
 }
 
 /// Adds a gap to those that are open, or opens one: the first loss names the cause, what was open longer stays open since
-/// then. The row as it is afterwards.
+/// then. The row as it is afterwards; it names the model of `stream` only where `takes_model`: who finds a gap does not thereby
+/// take the table from those who work under another model.
 ///
 /// # Errors
 /// The last of several attempts.
@@ -277,6 +278,7 @@ pub async fn add_gap<S: Store, C: Clock>(
     store: &S,
     clock: &C,
     stream: &StreamRow,
+    takes_model: bool,
     found: &OpenGap,
 ) -> Result<StreamRow, TransactError> {
     let add = |row: Option<&StreamRow>| {
@@ -291,7 +293,8 @@ pub async fn add_gap<S: Store, C: Clock>(
                 }
             }
         };
-        Some(StreamRow { gap: Some(gap), ..stream.clone() })
+        let model = row.filter(|_| !takes_model).map_or(&stream.model, |row| &row.model).clone();
+        Some(StreamRow { gap: Some(gap), model, ..stream.clone() })
     };
     let row = change_stream(store, clock, &stream.arn, add).await?;
     Ok(row.unwrap_or_else(|| stream.clone()))

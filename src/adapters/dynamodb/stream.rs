@@ -4,7 +4,7 @@
 //! page of the description is read, a shard ends only when there is no next iterator, and every error says what is known.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use aws_sdk_dynamodbstreams::Client;
 use aws_sdk_dynamodbstreams::types::{Record, ShardIteratorType};
@@ -27,30 +27,52 @@ const SEQUENCE_LENGTH_MIN: usize = 21;
 pub struct DynamoStream {
     client: Client,
     usage: Arc<Usage>,
-    arn: String,
+    /// Of the stream that was described last.
+    arn: Arc<Mutex<String>>,
+    /// Asked with each description which stream it writes to; `None`: this one stream and no other.
+    table: Option<(Connection, String)>,
 }
 
 impl DynamoStream {
     /// The stream of that ARN: also one that its table has disabled since, which stays readable for a day.
     pub fn new(connection: &Connection, arn: impl Into<String>) -> DynamoStream {
-        DynamoStream { client: connection.streams.clone(), usage: Arc::clone(&connection.usage), arn: arn.into() }
+        let (client, usage) = (connection.streams.clone(), Arc::clone(&connection.usage));
+        DynamoStream { client, usage, arn: Arc::new(Mutex::new(arn.into())), table: None }
     }
 
-    /// The stream that the table writes to now. Fails with [`StreamError::NoStream`] where none is enabled.
+    /// The stream that the table writes to, also when that becomes another one because it was switched off and on: each description
+    /// tells. Fails with [`StreamError::NoStream`] where none is enabled.
     pub async fn of_table(connection: &Connection, table: &str) -> Result<DynamoStream, StreamError> {
-        let info = connection.describe_table(table).await.map_err(|error| match error {
-            StoreError::Unavailable(text) => StreamError::Unavailable(text),
-            StoreError::Throttled(text) => StreamError::Throttled(text),
-            StoreError::Refused(_) | StoreError::Denied(_) | StoreError::NoTable(_) => {
-                StreamError::Refused(error.to_string())
-            }
-        })?;
-        info.stream_arn.map(|arn| DynamoStream::new(connection, arn)).ok_or(StreamError::NoStream)
+        let arn = current(connection, table).await?.ok_or(StreamError::NoStream)?;
+        let table = Some((connection.clone(), table.to_owned()));
+        Ok(DynamoStream { table, ..DynamoStream::new(connection, arn) })
     }
 
-    pub fn arn(&self) -> &str {
-        &self.arn
+    pub fn arn(&self) -> String {
+        self.arn.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
+
+    /// The ARN, after a look at the table. A stream that is switched off is read to its end.
+    async fn current_arn(&self) -> Result<String, StreamError> {
+        if let Some((connection, table)) = &self.table
+            && let Some(arn) = current(connection, table).await?
+        {
+            *self.arn.lock().unwrap_or_else(PoisonError::into_inner) = arn;
+        }
+        Ok(self.arn())
+    }
+}
+
+/// The ARN of the stream that the table writes to now.
+async fn current(connection: &Connection, table: &str) -> Result<Option<String>, StreamError> {
+    let info = connection.describe_table(table).await.map_err(|error| match error {
+        StoreError::Unavailable(text) => StreamError::Unavailable(text),
+        StoreError::Throttled(text) => StreamError::Throttled(text),
+        StoreError::Refused(_) | StoreError::Denied(_) | StoreError::NoTable(_) => {
+            StreamError::Refused(error.to_string())
+        }
+    })?;
+    Ok(info.stream_arn)
 }
 
 impl StreamSource for DynamoStream {
@@ -58,10 +80,10 @@ impl StreamSource for DynamoStream {
         let mut shards: BTreeMap<String, ShardListing> = BTreeMap::new();
         let mut after: Option<String> = None;
         let mut asked = BTreeSet::new();
+        let arn = self.current_arn().await?;
         loop {
             self.usage.count(Call::Describe);
-            let request =
-                self.client.describe_stream().stream_arn(&self.arn).set_exclusive_start_shard_id(after.clone());
+            let request = self.client.describe_stream().stream_arn(&arn).set_exclusive_start_shard_id(after.clone());
             let answer = request.send().await.map_err(|error| stream_error(&error))?;
             let Some(description) = answer.stream_description else {
                 return Err(StreamError::Unavailable("an answer without a description".to_owned()));
@@ -74,7 +96,7 @@ impl StreamSource for DynamoStream {
                 shards.insert(id.clone(), ShardListing { id, parent });
             }
             let Some(last) = description.last_evaluated_shard_id.filter(|id| !id.is_empty()) else {
-                return Ok(StreamDescription { arn: self.arn.clone(), shards: shards.into_values().collect() });
+                return Ok(StreamDescription { arn, shards: shards.into_values().collect() });
             };
             // Pages are in no order that could be relied on, so a circle shows only by an id that comes again.
             if !asked.insert(last.clone()) {
@@ -85,7 +107,7 @@ impl StreamSource for DynamoStream {
     }
 
     async fn iterator(&self, shard: &str, start: &ShardStart) -> Result<ShardIterator, StreamError> {
-        let request = self.client.get_shard_iterator().stream_arn(&self.arn).shard_id(shard);
+        let request = self.client.get_shard_iterator().stream_arn(self.arn()).shard_id(shard);
         let request = match start {
             ShardStart::TrimHorizon => request.shard_iterator_type(ShardIteratorType::TrimHorizon),
             ShardStart::After(sequence) => request

@@ -12,6 +12,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 use serde::Serialize;
 use tablekeeper::adapters::clock::SystemClock;
 use tablekeeper::adapters::dynamodb::Created;
+use tablekeeper::adapters::embedded::Embedded;
 use tablekeeper::adapters::sinks::{JsonLinesSink, LineSink, LocalSink, Sinks};
 use tablekeeper::derive;
 use tablekeeper::engine::ports::{Clock as _, Store as _};
@@ -114,12 +115,15 @@ async fn set_up(args: &DemoArgs, sample: Shipped) -> Result<(Tables, Created), S
     let model = load::load(sample.source, sample.name)
         .map_err(|faults| anyhow::anyhow!("the shipped model `{}` has {}", sample.name, count(faults.len(), "fault")))?
         .model;
+    args.data_dir.as_deref().map_or(Ok(()), Embedded::making).map_err(usage)?;
     let database = Database::embedded(args.data_dir.as_deref()).await?;
     if let Some(dir) = &args.data_dir {
         claim(dir, &model.table.name, database.connection.describe_table(&model.table.name).await.is_ok())?;
     }
     let created = database.connection.create_table(&model.table).await?;
-    Ok((connect::tables(model, database).await?, created))
+    let tables = connect::tables(model, database).await?;
+    args.data_dir.as_deref().map_or(Ok(()), Embedded::made).map_err(usage)?;
+    Ok((tables, created))
 }
 
 /// The demo plays on tables that it made itself, and on no others: it writes over what is there.

@@ -22,7 +22,7 @@ use serde::Serialize;
 
 use super::compare::{Found, Mend};
 use super::settle::standing;
-use super::{VerifyOptions, VerifyReport};
+use super::{DifferenceKind, VerifyOptions, VerifyReport};
 use crate::derive;
 use crate::engine::batch::{ApplyError, Engine};
 use crate::engine::checkpoint::write_state;
@@ -40,6 +40,8 @@ use crate::plan::write::{Condition, Op, TableRef, Write};
 const ROUNDS_MAX: u32 = 3;
 /// Measures written at once: their condition has to fit an expression of 4 KB.
 const MEASURES_MAX: usize = 50;
+/// Written by each commit. With it in the condition a value that went and came back is not taken for the one that was measured.
+const UPDATED: &str = "UpdatedAt";
 /// Items reconciled together.
 const CHUNK: usize = 500;
 
@@ -122,18 +124,22 @@ impl<S: Store, C: Clock> Repair<'_, S, C> {
     async fn mend(&mut self, found: &[Found]) -> Result<(), RepairError> {
         let mut aggregates: BTreeMap<&TableKey, Broken<'_>> = BTreeMap::new();
         let mut owners = Vec::new();
+        // What such a row counts is in the sums, and is taken from them by whoever can read it again.
+        let is_unreadable = |found: &Found| found.difference.kind == DifferenceKind::UnreadableLedger;
+        let sums_are_known = !found.iter().any(is_unreadable);
         for Found { seen, mend, .. } in found {
             match mend {
                 Mend::No => {}
+                Mend::Aggregate { .. } if !sums_are_known => {}
                 Mend::Aggregate { key, marker, measure, member } => {
                     let broken = aggregates.entry(key).or_default();
                     (broken.seen, broken.marker, broken.member) = (seen.as_deref(), marker, member.as_ref());
                     broken.measures.extend(measure.as_ref().map(|(name, number)| (name, number)));
                 }
                 Mend::Row { key, owner } => {
-                    if self.give_up_claim(key, owner).await? {
-                        owners.push(owner.clone());
-                    }
+                    self.give_up_claim(key, owner).await?;
+                    // Also where it seems that others were faster: it may have been this one, and the answer was lost.
+                    owners.push(owner.clone());
                 }
                 Mend::Stray { key } => self.take_away(key, seen.as_deref()).await?,
             }
@@ -169,6 +175,7 @@ impl<S: Store, C: Clock> Repair<'_, S, C> {
             let count = if item.is_some() { rest.len().min(MEASURES_MAX) } else { rest.len() };
             let (measures, later) = rest.split_at(count);
             let write = self.correction(key, item.as_ref(), broken.marker, measures, group.as_ref());
+            let written = write.op.clone();
             if !self.send(&[write]).await? {
                 self.report.given_up += 1;
                 return Ok(());
@@ -177,7 +184,10 @@ impl<S: Store, C: Clock> Repair<'_, S, C> {
                 break;
             }
             // All other values must still be those of the measurement, so they are not read again.
-            item = item.map(|item| item.with(MARKER, Value::text(broken.marker)));
+            item = item.map(|item| match written {
+                Op::Update { set, .. } => set.0.into_iter().fold(item, |item, (name, value)| item.with(name, value)),
+                _ => item,
+            });
             rest = later;
         }
         self.report.aggregates += 1;
@@ -193,12 +203,11 @@ impl<S: Store, C: Clock> Repair<'_, S, C> {
         group: Option<&Item>,
     ) -> Write {
         let Engine { model, clock, .. } = self.engine;
-        let mut set =
-            Item::new().with(MARKER, Value::text(marker)).with("UpdatedAt", Value::text(timestamp(clock.now())));
+        let mut set = Item::new().with(MARKER, Value::text(marker)).with(UPDATED, Value::text(timestamp(clock.now())));
         let mut add = BTreeMap::new();
         let condition = match item {
             Some(item) => {
-                let names = measures.iter().map(|(name, _)| name.as_str()).chain([MARKER]);
+                let names = measures.iter().map(|(name, _)| name.as_str()).chain([MARKER, UPDATED]);
                 Condition::All(names.map(|name| (name.to_owned(), item.get(name).cloned())).collect())
             }
             None => {
@@ -224,22 +233,22 @@ impl<S: Store, C: Clock> Repair<'_, S, C> {
         Ok(derived.counts.into_iter().find(|count| count.key == *key).map(|count| count.group))
     }
 
-    /// Takes a row that is not as the ledger says, and the ledger's claim to it; true if the owner has to be reconciled.
-    async fn give_up_claim(&mut self, key: &TableKey, owner: &TableKey) -> Result<bool, RepairError> {
+    /// Takes a row that is not as the ledger says, and the ledger's claim to it; the owner has to be reconciled afterwards.
+    async fn give_up_claim(&mut self, key: &TableKey, owner: &TableKey) -> Result<(), RepairError> {
         // The ledger row first: whatever is committed after it was read makes the condition fail.
-        let Some(mut row) = self.ledger_row(owner).await? else { return Ok(false) };
-        let Some(at) = row.applied.rows.iter().position(|applied| applied.key == *key) else { return Ok(false) };
+        let Some(mut row) = self.ledger_row(owner).await? else { return Ok(()) };
+        let Some(at) = row.applied.rows.iter().position(|applied| applied.key == *key) else { return Ok(()) };
         let claim = row.applied.rows.remove(at);
         let item = self.item(key).await?.filter(Item::is_ours);
         let agrees = |item: &Item| item.text(MARKER) == Some(claim.marker().as_str()) && item_hash(item) == claim.hash;
         if item.as_ref().is_some_and(agrees) {
-            return Ok(false);
+            return Ok(());
         }
         let mut writes = vec![next(row)];
         writes.extend(item.map(|item| taking_away(key, &item)));
         let done = self.send(&writes).await?;
         self.count(done);
-        Ok(done)
+        Ok(())
     }
 
     /// Takes away a row that nobody claims.

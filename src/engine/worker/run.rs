@@ -90,7 +90,7 @@ where
 {
     let mut stop = pin!(stop);
     let mut report = WorkerReport::default();
-    let mut run = match select(pin!(Run::start(worker)), stop.as_mut()).await {
+    let mut run = match select(pin!(Run::start(worker, false)), stop.as_mut()).await {
         Either::Left((run, _)) => run?,
         // Nothing has been read yet, so there is nothing to finish.
         Either::Right(_) => return Ok(report),
@@ -136,7 +136,7 @@ where
     G: Repair,
 {
     loop {
-        let started = match select(pin!(Run::start(worker)), stop.as_mut()).await {
+        let started = match select(pin!(Run::start(worker, true)), stop.as_mut()).await {
             Either::Left((run, _)) => run,
             Either::Right(_) => return Ok(None),
         };
@@ -174,7 +174,8 @@ where
     O: Observer<B::Report>,
     G: Repair,
 {
-    async fn start(worker: Worker<'w, B, S, T, C, O, G>) -> Outcome<Self, B> {
+    /// `again`: this worker has run before, so the model that is stored is a newer one if it is not its own.
+    async fn start(worker: Worker<'w, B, S, T, C, O, G>, again: bool) -> Outcome<Self, B> {
         let description = first_description(&worker).await?;
         let history = checkpoint::load(worker.store, worker.clock, &description.arn, &worker.settings.consumer)
             .await
@@ -182,6 +183,9 @@ where
         // Before anything is written: the first worker of the other table must not meet a row of ours.
         if let Some(other) = history.other_table {
             return Err(WorkerError::StateOfAnotherTable(other));
+        }
+        if again && history.stream.as_ref().is_some_and(|row| row.model != worker.settings.model_hash) {
+            return Err(WorkerError::ModelReplaced);
         }
         let is_first = history.stream.is_none();
         let now = worker.clock.now();

@@ -1,6 +1,6 @@
 //! Gaps: remembered before anything is read beyond them, repaired by one worker, closed by none that did not see them.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, SubsecRound as _, TimeDelta, Utc};
 
 use super::{Done, Outcome, Run};
 use crate::engine::checkpoint::{History, OpenGap, StreamRow, add_gap, close_gap, stream_row};
@@ -38,12 +38,15 @@ where
         if loss && self.worker.settings.on_gap == OnGap::Halt {
             return Err(WorkerError::Gap(Box::new(gap)));
         }
-        let found = OpenGap { since: gap.since, last: gap.since, cause: gap.to_string(), loss };
+        // As precise as it is stored: the gap is known again by it.
+        let since = gap.since.trunc_subsecs(3);
+        let found = OpenGap { since, last: since, cause: gap.to_string(), loss };
         self.stream.arn = self.table.arn().to_owned();
-        if gap.cause == GapCause::ModelChanged {
+        let takes_model = gap.cause == GapCause::ModelChanged;
+        if takes_model {
             self.stream.model.clone_from(&self.worker.settings.model_hash);
         }
-        let row = add_gap(self.worker.store, self.worker.clock, &self.stream, &found).await;
+        let row = add_gap(self.worker.store, self.worker.clock, &self.stream, takes_model, &found).await;
         self.stream = row.map_err(WorkerError::StateWrite)?;
         self.repair.at = None;
         self.repair.wanted = Some(gap);

@@ -99,3 +99,33 @@ fn a_worker_that_slept_past_its_lease_and_is_told_to_stop_ends_in_good_order() {
     });
     stage.assert_exact();
 }
+
+#[test]
+fn a_gap_is_repaired_once_however_precise_the_clock_is() {
+    // What is stored has milliseconds.
+    let stage = Stage::new(1);
+    stage.clock.advance(Duration::from_nanos(1_234_567));
+    stage.play(async {
+        stage.start("a");
+        stage.wait(60.0).await;
+    });
+    let began = stage.repair.borrow().began.lock().unwrap().clone();
+    assert_eq!(began.len(), 1, "{began:?}");
+}
+
+#[test]
+fn a_worker_of_an_earlier_model_that_slept_past_its_lease_ends_and_takes_nothing_back() {
+    let stage = Stage::new(2);
+    stage.play(async {
+        stage.start("a");
+        stage.wait(30.0).await;
+        stage.pause("a", true);
+        let settings = WorkerSettings { model_hash: "newer".to_owned(), ..stage.settings("b") };
+        stage.start_as("b", settings, TimeDelta::zero());
+        stage.wait(30.0).await;
+        stage.pause("a", false);
+        stage.wait(30.0).await;
+        assert!(matches!(stage.ended("a"), Some(Err(WorkerError::ModelReplaced))));
+        assert!(stage.ended("b").is_none(), "the newer one goes on");
+    });
+}
