@@ -86,7 +86,7 @@ impl File<'_> {
 
     fn reader(&self) -> Result<ItemReader, FileError> {
         match &self.stdin {
-            Some(bytes) => ItemReader::new(&self.shown(), Cursor::new(bytes.clone())),
+            Some(bytes) => ItemReader::new(self.shown(), Cursor::new(bytes.clone())),
             None => ItemReader::open(self.path),
         }
     }

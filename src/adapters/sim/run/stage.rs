@@ -126,7 +126,7 @@ impl Stage {
             Weather::new(random.fork(), Rates { false_trim: if false_trims { rates.false_trim } else { 0 }, ..rates });
         // Keys alone do not say what an item was under the old model, so both models would have to agree on what is read.
         cast.lingering &= cast.model_changes;
-        cast.leases = cast.workers > 0 && seed % 3 == 0;
+        cast.leases = cast.workers > 0 && seed.is_multiple_of(3);
         Stage {
             steps: script.steps,
             step: 0,
