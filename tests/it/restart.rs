@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use aws_sdk_dynamodb::types::{StreamSpecification, StreamViewType};
 use tablekeeper::adapters::dynamodb::Connection;
 use tablekeeper::adapters::embedded::Embedded;
 use tablekeeper::model::load::load;
 
+use crate::kept::items;
 use crate::program::{Ended, Program, run};
 
 /// Longest that a program may take to say that it cannot start.
@@ -115,4 +117,32 @@ async fn a_worker_stops_at_once_while_it_waits_for_a_database() {
     worker.terminate();
     let ended = worker.end().await.expect(0);
     assert!(ended.took < REFUSAL, "{:?}", ended.took);
+}
+
+#[tokio::test]
+async fn a_running_worker_goes_over_to_a_stream_that_was_switched_off_and_on() {
+    let database = Embedded::start(None).unwrap();
+    let connection = Connection::local(database.endpoint()).await.unwrap();
+    let table = load(include_str!("../../models/quality.toml"), "quality").unwrap().model.table;
+    connection.create_table(&table).await.unwrap();
+    let at = ["--model", "quality", "--endpoint", database.endpoint()];
+    let worker = Program::start(&[&["worker", "--poll-ms", "10"], &at[..]].concat());
+    worker.at_work().await;
+    for enabled in [false, true] {
+        let view = enabled.then_some(StreamViewType::NewAndOldImages);
+        let stream = StreamSpecification::builder().stream_enabled(enabled).set_stream_view_type(view).build().unwrap();
+        let request = connection.client().update_table().table_name(&table.name).stream_specification(stream);
+        request.send().await.unwrap();
+    }
+    connection.put_items(&table.name, &items("quality.items.jsonl")).await.unwrap();
+    worker.says("the table has a new stream", 1, REFUSAL).await;
+    let verify = [&["verify", "--passes", "1"], &at[..]].concat();
+    let mut looks = 0;
+    while run(&verify).await.code != Some(0) {
+        looks += 1;
+        assert!(looks < 50, "the new stream is not read");
+    }
+    worker.terminate();
+    let stopped = worker.end().await.expect(0);
+    assert!(stopped.says("the table has a new stream"), "{}", stopped.log.join("\n"));
 }
