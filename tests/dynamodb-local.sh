@@ -21,7 +21,7 @@ fi
 
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 log=$cache/server.log
-(cd "$emulator" && exec java -Djava.library.path=DynamoDBLocal_lib -jar DynamoDBLocal.jar -inMemory -sharedDb -port "$port") \
+(cd "$emulator" && LD_LIBRARY_PATH=DynamoDBLocal_lib exec java -jar DynamoDBLocal.jar -inMemory -sharedDb -port "$port") \
     >"$log" 2>&1 &
 server=$!
 trap 'kill "$server" 2>/dev/null || true' EXIT
