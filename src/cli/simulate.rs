@@ -47,6 +47,8 @@ fn print(stories: &Stories) {
         0 => format!("\n{} {seeds}: no invariant violated at any commit", paint(GOOD, "exact")),
         n => format!("\n{} {}; {seeds} ended well", paint(BAD, "not exact"), count(n, "violation")),
     });
+    // Last, because the beginning of a long output is often cut off.
+    stories.failures.iter().for_each(|failure| line(failure.again()));
 }
 
 fn figures(tally: &Tally) -> [(&'static str, u64); 16] {

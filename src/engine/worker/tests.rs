@@ -331,6 +331,30 @@ fn an_open_gap_survives_a_crash() {
 }
 
 #[test]
+fn a_loss_is_repaired_as_one_whatever_else_is_found_after_it() {
+    // Once more is lost than records: at the next start the checkpoints are gone as well, or the model is another one. Neither is a
+    // loss for itself, but the repair closes the gap of the loss with it.
+    for model_changes in [false, true] {
+        let mut world = World::settled(one_shard(1..=4));
+        world.settings.on_gap = OnGap::Reconcile;
+        world.repair.results.lock().unwrap().push_back(Ok(Repaired::Postponed));
+        world.stream.with_shard("a", |shard| {
+            shard.records.extend(5..=9);
+            shard.trimmed = 7;
+        });
+        assert!(world.run().unwrap().gap_open);
+        match model_changes {
+            true => world.settings.model_hash = "model-2".to_owned(),
+            false => world.store.set_state(&Checkpoint::row_key(&world.row("a").unwrap().key, DEFAULT_CONSUMER), None),
+        }
+        assert!(!world.run().unwrap().gap_open);
+        let gaps = world.repair.gaps.lock().unwrap();
+        assert!(gaps.iter().all(Gap::is_loss), "{gaps:?}");
+        assert_eq!(gaps.len(), 2, "one is postponed, one is done");
+    }
+}
+
+#[test]
 fn a_gap_found_during_a_reconcile_is_not_closed_by_it() {
     let mut world = World::settled(one_shard(1..=4));
     world.settings.on_gap = OnGap::Reconcile;

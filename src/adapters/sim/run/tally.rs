@@ -153,6 +153,14 @@ pub struct Failure {
     pub schedule: Vec<String>,
 }
 
+impl Failure {
+    /// How to see it again.
+    pub fn again(&self) -> String {
+        let Failure { seed, steps, .. } = self;
+        format!("again: tablekeeper simulate --seeds {seed}..{} --steps {steps}", seed + 1)
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "seed {}, step {} of {}: an invariant is violated", self.seed, self.step, self.steps)?;
@@ -163,8 +171,7 @@ impl fmt::Display for Failure {
         for line in &self.schedule {
             writeln!(f, "  {line}")?;
         }
-        let Failure { seed, steps, .. } = self;
-        write!(f, "again: tablekeeper simulate --seeds {seed}..{} --steps {steps}", seed + 1)
+        f.write_str(&self.again())
     }
 }
 

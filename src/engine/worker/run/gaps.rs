@@ -58,9 +58,10 @@ where
         if !self.repair_due(now) {
             return;
         }
-        let Some(gap) = self.repair.wanted.clone() else { return };
+        let Some(wanted) = self.repair.wanted.clone() else { return };
         self.repair.running = true;
         self.repair.began_with = self.stream.gap.clone();
+        let gap = as_grave_as(self.stream.gap.as_ref(), wanted);
         let worker = self.worker;
         self.requests.push(Box::pin(async move { Done::Repaired(worker.repair.repair(&gap).await) }));
     }
@@ -131,6 +132,18 @@ where
 
     pub(super) fn repair_at(&self) -> Option<DateTime<Utc>> {
         self.repair.at.filter(|_| !self.repair.running && self.may_repair())
+    }
+}
+
+/// The gap to be repaired: what the repair will close decides how thorough it must be, not what this worker found last.
+/// Another gap, of another worker too, may have been a loss where that one was none.
+fn as_grave_as(open: Option<&OpenGap>, wanted: Gap) -> Gap {
+    match open {
+        Some(open) if open.loss && !wanted.is_loss() => {
+            let cause = GapCause::StillOpen { cause: open.cause.clone(), loss: true };
+            Gap { cause, shard: None, since: open.since }
+        }
+        _ => wanted,
     }
 }
 
