@@ -107,7 +107,7 @@ fn header(definition: &Definition, input: &ReportInput<'_>) -> Header {
         unrecognised: input.items.len() - recognised,
         entities,
         input_hash: input.hash(),
-        model_hash: model.hash.clone(),
+        model_hash: model.hash.to_string(),
         definition_hash: definition.hash.clone(),
     }
 }

@@ -118,7 +118,7 @@ impl Log {
         match key {
             Some(key) => {
                 let shown = self.keys.then(|| key.to_string());
-                warn!(shard, code, item = key.digest(), key = shown, "item given up, it is in quarantine");
+                warn!(shard, code, item = key.digest().as_str(), key = shown, "item given up, it is in quarantine");
             }
             None => warn!(shard, code, sequence, "record that names no item, it is in quarantine"),
         }

@@ -45,7 +45,7 @@ async fn start() -> anyhow::Result<(LambdaEngine, Settings)> {
     let model = model(&settings)?;
     let connection = Connection::open(ConnectionOptions::default()).await?;
     let store = DynamoStore::new(&connection, &model.table);
-    info!(model = model.name, hash = model.hash, table = model.table.name, "started");
+    info!(model = model.name, hash = model.hash.as_str(), table = model.table.name, "started");
     Ok((Engine::new(Arc::new(model), store, SystemClock::new()), settings))
 }
 

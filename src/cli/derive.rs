@@ -9,7 +9,7 @@ use tablekeeper::derive::Fold;
 use tablekeeper::derive::fold::{AggregateTotals, Entry};
 use tablekeeper::model::derived::Finding;
 use tablekeeper::model::spec::Model;
-use tablekeeper::model::value::{Item, Value};
+use tablekeeper::model::value::{Item, Text, Value};
 
 use super::args::{DeriveArgs, OutputFormat};
 use super::context::{Exit, Outcome, load_model};
@@ -23,7 +23,7 @@ struct DeriveOut<'f> {
     listings: Vec<ListingOut<'f>>,
     expiries: Vec<ExpiryOut<'f>>,
     findings: Vec<FindingOut<'f>>,
-    checked: &'f BTreeMap<String, u64>,
+    checked: &'f BTreeMap<Text, u64>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     unread: &'f [String],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]

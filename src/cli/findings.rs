@@ -8,7 +8,7 @@ use tablekeeper::adapters::files::PlainJson;
 use tablekeeper::derive::Fold;
 use tablekeeper::model::derived::{Finding, Severity};
 use tablekeeper::model::key::KeyNames;
-use tablekeeper::model::value::Item;
+use tablekeeper::model::value::{Item, Text};
 
 use super::input::{self, FromFile, Superseded};
 use super::output::{Grid, count, line, severity_cell};
@@ -57,7 +57,7 @@ impl<'f> FindingOut<'f> {
 #[derive(Serialize)]
 pub struct AuditOut<'f> {
     pub findings: Vec<FindingOut<'f>>,
-    pub checked: &'f BTreeMap<String, u64>,
+    pub checked: &'f BTreeMap<Text, u64>,
     /// Lines of the file that hold no item, one message each.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub unread: &'f [String],

@@ -10,7 +10,7 @@ use tablekeeper::adapters::files::{FileError, ItemReader};
 use tablekeeper::derive::{self, Fold};
 use tablekeeper::model::key::{KeyNames, TableKey};
 use tablekeeper::model::spec::Model;
-use tablekeeper::model::value::{Item, Kind};
+use tablekeeper::model::value::{Item, Kind, Text};
 
 use super::context::{Stop, usage};
 use super::output::{count, warn};
@@ -100,7 +100,7 @@ impl File<'_> {
         let names = model.table.key_names();
         let shown = self.shown();
         let mut found = FromFile::default();
-        let mut lines: BTreeMap<String, usize> = BTreeMap::new();
+        let mut lines: BTreeMap<Text, usize> = BTreeMap::new();
         let mut reader = self.reader().with_context(|| format!("cannot read items from `{shown}`")).map_err(usage)?;
         while let Some(item) = reader.next() {
             let line = reader.line();

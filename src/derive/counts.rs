@@ -3,15 +3,18 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use smol_str::format_smolstr;
+
 use crate::model::decimal::Decimal;
 use crate::model::derived::{Contribution, Measures};
 use crate::model::spec::Aggregate;
 use crate::model::template::Template;
-use crate::model::value::{Item, Value};
+use crate::model::value::{Item, Text, Value};
 
 use super::findings::{Findings, shown};
 use super::own;
 use super::render::{RenderFault, Rendered, plain};
+use super::rules::a309::LeftOut;
 use super::rules::{a308, a309};
 use super::scope::Scope;
 
@@ -29,19 +32,19 @@ pub fn contributions(scope: &Scope<'_>, findings: &mut Findings<'_>) -> Vec<Cont
 
 fn contribution(scope: &Scope<'_>, aggregate: &Aggregate, findings: &mut Findings<'_>) -> Option<Contribution> {
     let group = group(scope, aggregate)?;
-    let what = format!("aggregate {}", aggregate.name);
-    let partition = rendered(scope, &aggregate.partition, &what, findings)?.text;
+    let what = LeftOut { kind: "aggregate", name: &aggregate.name };
+    let partition = rendered(scope, &aggregate.partition, what, findings)?.text;
     let sort = match &aggregate.sort {
-        Some(template) => Some(rendered(scope, template, &what, findings)?.text),
+        Some(template) => Some(rendered(scope, template, what, findings)?.text),
         None => None,
     };
     match own::key(scope.model, partition, sort) {
         Ok(key) => {
             let measures = measures(scope, aggregate, findings);
-            Some(Contribution { aggregate: aggregate.name.clone(), key, group, measures })
+            Some(Contribution { aggregate: aggregate.name.as_str().into(), key, group, measures })
         }
         Err(fault) => {
-            a309::found(&what, None, None, &fault.to_string(), findings);
+            a309::found(what, None, None, &fault.to_string(), findings);
             None
         }
     }
@@ -49,13 +52,18 @@ fn contribution(scope: &Scope<'_>, aggregate: &Aggregate, findings: &mut Finding
 
 /// The values that make the group; `None` where one is absent: such an item is in no group.
 fn group(scope: &Scope<'_>, aggregate: &Aggregate) -> Option<Item> {
-    let value = |name: &String| Some((name.clone(), scope.value(name).ok()?.clone()));
-    let values: Option<BTreeMap<String, Value>> = aggregate.group_by.iter().map(value).collect();
+    let value = |name: &String| Some((name.as_str().into(), scope.value(name).ok()?.clone()));
+    let values: Option<BTreeMap<Text, Value>> = aggregate.group_by.iter().map(value).collect();
     values.map(Item)
 }
 
 /// The text of a derived key; a value that is there but cannot be written is a finding, an absent one is not.
-pub fn rendered(scope: &Scope<'_>, template: &Template, what: &str, findings: &mut Findings<'_>) -> Option<Rendered> {
+pub fn rendered(
+    scope: &Scope<'_>,
+    template: &Template,
+    what: LeftOut<'_>,
+    findings: &mut Findings<'_>,
+) -> Option<Rendered> {
     match scope.render(template) {
         Ok(rendered) => Some(rendered),
         Err(RenderFault::Absent { .. } | RenderFault::Unbound { .. }) => None,
@@ -69,24 +77,24 @@ pub fn rendered(scope: &Scope<'_>, template: &Template, what: &str, findings: &m
 
 fn measures(scope: &Scope<'_>, aggregate: &Aggregate, findings: &mut Findings<'_>) -> Measures {
     let mut measures = Measures::new();
-    measures.insert("Total".to_owned(), Decimal::from(1));
+    measures.insert("Total".into(), Decimal::from(1));
     if let Some(name) = &aggregate.count_by {
         let value = scope.value(name).ok().and_then(plain);
         let bucket = value
             .filter(|value| aggregate.buckets.iter().any(|bucket| bucket == value))
             .unwrap_or(Cow::Borrowed(OTHER));
-        measures.insert(format!("Count_{bucket}"), Decimal::from(1));
+        measures.insert(format_smolstr!("Count_{bucket}"), Decimal::from(1));
     }
     for name in &aggregate.sum {
         if let Ok(Value::N(number)) = scope.value(name) {
-            measures.insert(format!("Sum_{name}"), number.clone());
+            measures.insert(format_smolstr!("Sum_{name}"), number.clone());
         }
     }
     for name in &aggregate.sum_squares {
         if let Ok(value @ Value::N(number)) = scope.value(name) {
             match number.checked_square() {
                 Ok(square) => {
-                    measures.insert(format!("SumSq_{name}"), square);
+                    measures.insert(format_smolstr!("SumSq_{name}"), square);
                 }
                 Err(error) => a308::square(name, value, &aggregate.name, &error, findings),
             }

@@ -3,11 +3,13 @@
 //! However broken an item is, its change has to fit one transaction: at most [`FINDINGS_MAX`] findings are kept, the
 //! gravest first, one for each rule and attribute, and the last one says how many more there were.
 
+use smol_str::format_smolstr;
+
 use crate::model::decimal::Decimal;
 use crate::model::derived::{Contribution, Finding, Measures, Row, RowKind};
 use crate::model::key::TableKey;
 use crate::model::spec::Model;
-use crate::model::value::{Item, SOURCE, Value};
+use crate::model::value::{Item, SOURCE, Text, Value};
 
 use super::own;
 use super::rules::Rule;
@@ -109,9 +111,9 @@ impl<'a> Findings<'a> {
         let entity = own::name_part(first.entity.as_deref());
         let key = totals_key(self.model, entity)?;
         let mut measures = Measures::new();
-        measures.insert("Total".to_owned(), Decimal::from(self.list.len() as i64));
+        measures.insert("Total".into(), Decimal::from(self.list.len() as i64));
         for finding in &self.list {
-            let code = format!("{COUNT_PREFIX}{}", finding.code);
+            let code = format_smolstr!("{COUNT_PREFIX}{}", finding.code);
             let count = self.list.iter().filter(|other| other.code == finding.code).count();
             measures.insert(code, Decimal::from(count as i64));
         }
@@ -119,12 +121,12 @@ impl<'a> Findings<'a> {
             Some(entity) => Item::new().with("Entity", Value::text(entity)),
             None => Item::new(),
         };
-        Some(Contribution { aggregate: TOTALS.to_owned(), key, group, measures })
+        Some(Contribution { aggregate: TOTALS.into(), key, group, measures })
     }
 }
 
-fn totals_key(model: &Model, entity: String) -> Option<TableKey> {
-    own::key(model, format!("{}#FINDINGS_TOTALS", model.prefix), Some(entity)).ok()
+fn totals_key(model: &Model, entity: Text) -> Option<TableKey> {
+    own::key(model, format_smolstr!("{}#FINDINGS_TOTALS", model.prefix), Some(entity)).ok()
 }
 
 /// Where the totals of findings are, for every entity and for items of none; nowhere in a table that can hold no derived items.
@@ -135,14 +137,14 @@ pub fn totals_keys(model: &Model) -> Vec<TableKey> {
 
 /// The item that makes a finding visible in the user's table.
 fn row(model: &Model, finding: &Finding) -> Option<Row> {
-    let sort = format!(
+    let sort = format_smolstr!(
         "{}#{}#{}#{}",
         finding.code,
         own::name_part(finding.entity.as_deref()),
         finding.key.digest(),
         own::name_part(finding.attribute.as_deref())
     );
-    let key = own::key(model, format!("{}#FINDINGS", model.prefix), Some(sort)).ok()?;
+    let key = own::key(model, format_smolstr!("{}#FINDINGS", model.prefix), Some(sort)).ok()?;
     let mut item = own::frame(model, &key, RowKind::Finding.name(), &finding.code)
         .with("Code", Value::text(&finding.code))
         .with("Severity", Value::text(finding.severity.name()))
@@ -159,7 +161,7 @@ fn row(model: &Model, finding: &Finding) -> Option<Row> {
             item.insert(name, Value::text(value));
         }
     }
-    Some(Row { kind: RowKind::Finding, name: finding.code.clone(), key, item })
+    Some(Row { kind: RowKind::Finding, name: finding.code.as_str().into(), key, item: item.into() })
 }
 
 /// A value in a finding: text as it is, others as messages show them; cut where it is very long.

@@ -4,23 +4,26 @@
 //! DynamoDB number can hold is an error value beside the measures, never a rounded number and never a panic.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use smol_str::format_smolstr;
 
 use super::findings::{Findings, TOTALS};
 use super::rules::{a308, k101, k104};
 use crate::model::decimal::{Decimal, DecimalError, Sum};
-use crate::model::derived::{Derived, Finding, RowKind};
+use crate::model::derived::{Derived, Finding, Measures, RowKind};
 use crate::model::key::TableKey;
 use crate::model::spec::Model;
-use crate::model::value::Item;
+use crate::model::value::{Item, Text};
 
 /// What all items added so far derive together. Add each item once.
 #[derive(Debug, Clone, Default)]
 pub struct Fold {
-    aggregates: BTreeMap<(String, TableKey), Group>,
-    listings: BTreeMap<(String, TableKey), Item>,
-    expiries: BTreeMap<(String, TableKey), Item>,
+    aggregates: BTreeMap<(Text, TableKey), Group>,
+    listings: BTreeMap<(Text, TableKey), Arc<Item>>,
+    expiries: BTreeMap<(Text, TableKey), Arc<Item>>,
     findings: Vec<Finding>,
-    checked: BTreeMap<String, u64>,
+    checked: BTreeMap<Text, u64>,
     unrecognised: u64,
     set_aside: u64,
 }
@@ -28,20 +31,20 @@ pub struct Fold {
 #[derive(Debug, Clone, Default)]
 struct Group {
     values: Item,
-    sums: BTreeMap<String, Sum>,
+    sums: BTreeMap<Text, Sum>,
 }
 
 /// One aggregate item's content.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AggregateTotals {
-    pub name: String,
+    pub name: Text,
     pub key: TableKey,
     /// The group's values by name.
     pub group: Item,
     /// `Total`, `Count_<bucket>` with every declared bucket, `Sum_<attribute>`, `SumSq_<attribute>`; zeros are there.
-    pub measures: BTreeMap<String, Decimal>,
+    pub measures: Measures,
     /// Measures whose total does not fit a DynamoDB number; they are not in `measures`.
-    pub overflowed: BTreeMap<String, DecimalError>,
+    pub overflowed: BTreeMap<Text, DecimalError>,
 }
 
 /// One listing or expiry entry.
@@ -95,7 +98,7 @@ impl Fold {
 
     /// Every group that an item belongs to, by name and key. Declared buckets and sums that got nothing are 0.
     pub fn aggregates(&self, model: &Model) -> Vec<AggregateTotals> {
-        let totals = |((name, key), group): (&(String, TableKey), &Group)| {
+        let totals = |((name, key), group): (&(Text, TableKey), &Group)| {
             let mut measures = zeros(model, name);
             let mut overflowed = BTreeMap::new();
             for (measure, sum) in &group.sums {
@@ -147,7 +150,7 @@ impl Fold {
     }
 
     /// Items by the entity that they were recognised as.
-    pub fn checked(&self) -> &BTreeMap<String, u64> {
+    pub fn checked(&self) -> &BTreeMap<Text, u64> {
         &self.checked
     }
 
@@ -170,16 +173,19 @@ fn is_set_aside(derived: &Derived) -> bool {
     derived.entity.is_some() && is_bare && (has(k101::RULE.code) || has(k104::RULE.code))
 }
 
-fn entries(rows: &BTreeMap<(String, TableKey), Item>) -> impl Iterator<Item = Entry<'_>> {
+fn entries(rows: &BTreeMap<(Text, TableKey), Arc<Item>>) -> impl Iterator<Item = Entry<'_>> {
     rows.iter().map(|((name, key), item)| Entry { name, key, item })
 }
 
 /// The measures that every item of an aggregate has.
-fn zeros(model: &Model, aggregate: &str) -> BTreeMap<String, Decimal> {
-    let Some(aggregate) = model.aggregate(aggregate) else { return BTreeMap::new() };
-    let counts =
-        aggregate.buckets.iter().filter(|_| aggregate.count_by.is_some()).map(|bucket| format!("Count_{bucket}"));
-    let sums = aggregate.sum.iter().map(|name| format!("Sum_{name}"));
-    let squares = aggregate.sum_squares.iter().map(|name| format!("SumSq_{name}"));
+fn zeros(model: &Model, aggregate: &str) -> Measures {
+    let Some(aggregate) = model.aggregate(aggregate) else { return Measures::new() };
+    let counts = aggregate
+        .buckets
+        .iter()
+        .filter(|_| aggregate.count_by.is_some())
+        .map(|bucket| format_smolstr!("Count_{bucket}"));
+    let sums = aggregate.sum.iter().map(|name| format_smolstr!("Sum_{name}"));
+    let squares = aggregate.sum_squares.iter().map(|name| format_smolstr!("SumSq_{name}"));
     counts.chain(sums).chain(squares).map(|measure| (measure, Decimal::zero())).collect()
 }

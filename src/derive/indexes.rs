@@ -9,6 +9,7 @@ use crate::model::value::Value;
 
 use super::findings::{Findings, shown};
 use super::render::RenderFault;
+use super::rules::a309::LeftOut;
 use super::rules::{a309, g201, g202, g203, g204, g205, k104};
 use super::scope::{Reading, Scope};
 
@@ -116,7 +117,13 @@ fn disagreement(
             }
         }
         Reading::Unrendered(fault) => {
-            a309::found(&format!("index {index}"), Some(at), Some(shown(actual)), &fault.to_string(), findings);
+            a309::found(
+                LeftOut { kind: "index", name: index },
+                Some(at),
+                Some(shown(actual)),
+                &fault.to_string(),
+                findings,
+            );
         }
     }
 }
@@ -133,7 +140,7 @@ fn should_be_present(scope: &Scope<'_>, judged: &Judged<'_>, findings: &mut Find
             // An optional attribute that is not there keeps the item out of the index by nature; a required one is A301's.
             Err(RenderFault::Absent { .. }) => return,
             Err(fault) => {
-                a309::found(&format!("index {index}"), Some(name), None, &fault.to_string(), findings);
+                a309::found(LeftOut { kind: "index", name: index }, Some(name), None, &fault.to_string(), findings);
                 return;
             }
         }

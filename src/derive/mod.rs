@@ -15,7 +15,7 @@ use std::borrow::Cow;
 
 use crate::model::derived::{Contribution, Derived, Row, RowKind};
 use crate::model::key::TableKey;
-use crate::model::spec::{Attribute, Entity, Model};
+use crate::model::spec::{Entity, Model};
 use crate::model::value::Item;
 
 pub mod decode;
@@ -44,7 +44,7 @@ pub use fold::Fold;
 use findings::{Details, Findings};
 use recognise::Recognised;
 use rules::{a301, a302, a303, a304, a305, a306, a307, a308, k102, k103};
-use scope::Scope;
+use scope::{Scope, carried, is_none};
 
 /// Everything derived from one item. Items that Tablekeeper wrote itself derive nothing.
 pub fn derive(model: &Model, key: &TableKey, item: &Item) -> Derived {
@@ -125,11 +125,13 @@ fn of_entity<'a>(
 }
 
 fn attributes(scope: &Scope<'_>, findings: &mut Findings<'_>) {
-    let checks: [fn(&Scope<'_>, &Attribute, &mut Findings<'_>); 7] =
-        [a301::check, a302::check, a303::check, a304::check, a305::check, a306::check, a307::check];
     for attribute in &scope.entity.attributes {
-        for check in checks {
-            check(scope, attribute, findings);
+        let carried = carried(attribute, scope.item);
+        a301::check(scope, attribute, carried, findings);
+        if let Some(carried) = carried.filter(|(_, value)| !is_none(attribute, value)) {
+            for check in [a302::check, a303::check, a304::check, a305::check, a306::check, a307::check] {
+                check(attribute, carried, findings);
+            }
         }
     }
     if let Some(name) = &scope.model.table.ttl
@@ -148,7 +150,7 @@ fn finish(
     let (findings, finding_rows, totals) = findings.finish();
     counts.extend(totals);
     rows.extend(finding_rows);
-    Derived { entity: entity.map(|entity| entity.name.clone()), counts, rows, findings }
+    Derived { entity: entity.map(|entity| entity.name.as_str().into()), counts, rows, findings }
 }
 
 fn key_names(model: &Model) -> [Option<&str>; 2] {

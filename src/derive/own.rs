@@ -3,9 +3,11 @@
 //! Derived items have text keys. In a table whose key attributes are numbers or binary none can be stored, so none is made;
 //! findings are still reported as values.
 
+use smol_str::format_smolstr;
+
 use crate::model::key::{PARTITION_KEY_SIZE_MAX, SORT_KEY_SIZE_MAX, TableKey};
 use crate::model::spec::Model;
-use crate::model::value::{Item, Kind, MARKER, Value};
+use crate::model::value::{Item, Kind, MARKER, Text, Value};
 
 /// Longest name inside one of our keys, in bytes; longer ones are shortened by a digest so that the key fits.
 const NAME_SIZE_MAX: usize = 200;
@@ -22,7 +24,7 @@ pub enum KeyFault {
 }
 
 /// The key with these parts; without a sort key in the table they are joined by `#`.
-pub fn key(model: &Model, partition: String, sort: Option<String>) -> Result<TableKey, KeyFault> {
+pub fn key(model: &Model, partition: Text, sort: Option<Text>) -> Result<TableKey, KeyFault> {
     let table = &model.table;
     let is_text = table.partition_key.kind == Kind::S && table.sort_key.as_ref().is_none_or(|key| key.kind == Kind::S);
     if !is_text {
@@ -30,7 +32,7 @@ pub fn key(model: &Model, partition: String, sort: Option<String>) -> Result<Tab
     }
     let (partition, sort) = match (&table.sort_key, sort) {
         (Some(_), sort) => (partition, Some(sort.unwrap_or_default())),
-        (None, Some(sort)) => (format!("{partition}#{sort}"), None),
+        (None, Some(sort)) => (format_smolstr!("{partition}#{sort}"), None),
         (None, None) => (partition, None),
     };
     fits(&partition, PARTITION_KEY_SIZE_MAX)?;
@@ -50,7 +52,7 @@ fn fits(text: &str, size_max: usize) -> Result<(), KeyFault> {
 
 /// The beginning of a derived item: its key and its marker.
 pub fn frame(model: &Model, key: &TableKey, kind: &str, name: &str) -> Item {
-    key.to_item(&model.table.key_names()).with(MARKER, Value::S(format!("{kind}/{name}")))
+    key.to_item(&model.table.key_names()).with(MARKER, Value::S(format_smolstr!("{kind}/{name}")))
 }
 
 /// The source item's key as a map under the table's key names.
@@ -59,10 +61,10 @@ pub fn source(model: &Model, key: &TableKey) -> Value {
 }
 
 /// A name as one part of a key: as it is, or a digest where it is very long; `-` for none.
-pub fn name_part(name: Option<&str>) -> String {
+pub fn name_part(name: Option<&str>) -> Text {
     match name {
-        None => "-".to_owned(),
-        Some(name) if name.len() <= NAME_SIZE_MAX => name.to_owned(),
+        None => "-".into(),
+        Some(name) if name.len() <= NAME_SIZE_MAX => name.into(),
         Some(name) => TableKey { partition: Value::text(name), sort: None }.digest(),
     }
 }
@@ -95,11 +97,11 @@ mod tests {
     #[test]
     fn keys_that_dynamodb_refuses_are_faults() {
         let mut model = model("PK", "SK");
-        assert_eq!(key(&model, String::new(), Some("x".into())), Err(KeyFault::Empty));
+        assert_eq!(key(&model, String::new().into(), Some("x".into())), Err(KeyFault::Empty));
         assert_eq!(key(&model, "x".into(), None), Err(KeyFault::Empty));
-        assert!(key(&model, "x".repeat(2048), Some("x".repeat(1024))).is_ok());
+        assert!(key(&model, "x".repeat(2048).into(), Some("x".repeat(1024).into())).is_ok());
         let too_long = KeyFault::TooLong { size: 1025, size_max: 1024 };
-        assert_eq!(key(&model, "x".into(), Some("x".repeat(1025))), Err(too_long));
+        assert_eq!(key(&model, "x".into(), Some("x".repeat(1025).into())), Err(too_long));
         model.table.partition_key.kind = Kind::N;
         assert_eq!(key(&model, "1".into(), Some("x".into())), Err(KeyFault::NotText));
     }

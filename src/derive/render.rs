@@ -7,9 +7,11 @@
 
 use std::borrow::Cow;
 
+use smol_str::SmolStrBuilder;
+
 use crate::model::spec::Attribute;
 use crate::model::template::{Case, FormatError, Segment, Template, Variable};
-use crate::model::value::{Kind, Value};
+use crate::model::value::{Kind, Text, Value};
 
 /// Why a template cannot be rendered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -43,14 +45,14 @@ impl RenderFault {
 /// A rendered text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendered {
-    pub text: String,
+    pub text: Text,
     /// No value holds the delimiter, none was changed by a case rule, and the text splits into the same values.
     pub exact: bool,
 }
 
 /// One value as a key holds it.
-struct Written {
-    text: String,
+struct Written<'v> {
+    text: Cow<'v, str>,
     /// Another value would have given the same text.
     lossy: bool,
 }
@@ -71,8 +73,8 @@ pub fn text<'v>(
     template: &Template,
     declared: impl Fn(&str) -> Option<&'v Attribute>,
     value_of: impl Fn(&str) -> Result<&'v Value, RenderFault>,
-) -> Result<String, RenderFault> {
-    let mut text = String::new();
+) -> Result<Text, RenderFault> {
+    let mut text = SmolStrBuilder::new();
     for segment in &template.segments {
         match segment {
             Segment::Literal(literal) => text.push_str(literal),
@@ -81,7 +83,7 @@ pub fn text<'v>(
             }
         }
     }
-    Ok(text)
+    Ok(text.finish())
 }
 
 /// Renders with the values that `value_of` gives; `declared` finds an attribute's declaration, for `ordinal`.
@@ -91,7 +93,7 @@ pub fn render<'v>(
     declared: impl Fn(&str) -> Option<&'v Attribute>,
     value_of: impl Fn(&str) -> Result<&'v Value, RenderFault>,
 ) -> Result<Rendered, RenderFault> {
-    let mut text = String::new();
+    let mut text = SmolStrBuilder::new();
     let mut values = Vec::new();
     let mut exact = true;
     for segment in &template.segments {
@@ -105,16 +107,21 @@ pub fn render<'v>(
             }
         }
     }
+    let text = text.finish();
     exact &= split_template(template, &text).is_some_and(|read| read.iter().eq(&values));
     Ok(Rendered { text, exact })
 }
 
 /// The text of one value under one variable's format.
-pub fn write_one(variable: &Variable, value: &Value, declared: Option<&Attribute>) -> Result<String, RenderFault> {
+pub fn write_one<'v>(
+    variable: &Variable,
+    value: &'v Value,
+    declared: Option<&Attribute>,
+) -> Result<Cow<'v, str>, RenderFault> {
     write(variable, value, declared).map(|written| written.text)
 }
 
-fn write(variable: &Variable, value: &Value, declared: Option<&Attribute>) -> Result<Written, RenderFault> {
+fn write<'v>(variable: &Variable, value: &'v Value, declared: Option<&Attribute>) -> Result<Written<'v>, RenderFault> {
     let name = || variable.name.clone();
     let plain = plain(value).ok_or_else(|| RenderFault::NotPlain { name: name(), kind: value.kind() })?;
     let fault = |error| RenderFault::Format { name: name(), error };
@@ -123,18 +130,18 @@ fn write(variable: &Variable, value: &Value, declared: Option<&Attribute>) -> Re
         let position = set.iter().position(|one| *one == plain);
         let position = position.ok_or_else(|| fault(FormatError::NotDeclared { value: plain.into_owned() }))? + 1;
         let width = set.len().to_string().len();
-        return Ok(Written { text: format!("{position:0>width$}"), lossy: false });
+        return Ok(Written { text: format!("{position:0>width$}").into(), lossy: false });
     }
     let mut lossy = false;
     let mut text = match variable.pad {
-        None => plain.into_owned(),
+        None => plain,
         Some(pad) => {
             let number = match value {
                 Value::N(number) => number.clone(),
                 _ => plain.parse().map_err(|_| fault(FormatError::NotANumber { value: plain.clone().into_owned() }))?,
             };
             lossy = plain != number.to_plain();
-            pad.write(&number).map_err(fault)?
+            pad.write(&number).map_err(fault)?.into()
         }
     };
     if let Some(case) = variable.case {
@@ -143,7 +150,7 @@ fn write(variable: &Variable, value: &Value, declared: Option<&Attribute>) -> Re
             Case::Upper => text.to_uppercase(),
         };
         lossy |= cased != text;
-        text = cased;
+        text = cased.into();
     }
     Ok(Written { text, lossy })
 }
@@ -157,13 +164,13 @@ pub enum Part<'t> {
 
 /// The parts of a template where `known` gives the texts of the variables that are no holes; texts are joined, because
 /// a long known text finds its place where a short one may not.
-pub fn parts<'t>(template: &'t Template, mut known: impl FnMut(&'t Variable) -> Option<String>) -> Vec<Part<'t>> {
+pub fn parts<'t>(template: &'t Template, mut known: impl FnMut(&'t Variable) -> Option<Cow<'t, str>>) -> Vec<Part<'t>> {
     let mut parts: Vec<Part<'t>> = Vec::with_capacity(template.segments.len());
     for segment in &template.segments {
         let text = match segment {
             Segment::Literal(text) => Cow::Borrowed(text.as_str()),
             Segment::Variable(variable) => match known(variable) {
-                Some(text) => Cow::Owned(text),
+                Some(text) => text,
                 None => {
                     parts.push(Part::Hole);
                     continue;
@@ -268,7 +275,7 @@ mod tests {
         #[test]
         fn render_and_split_are_inverse(values in prop::collection::vec("[ab#-]{0,4}", 3)) {
             let template = template("X#{0}#{1}-{2}");
-            let values: Vec<Value> = values.into_iter().map(Value::S).collect();
+            let values: Vec<Value> = values.into_iter().map(Value::text).collect();
             let rendered = render(&template, "#", |_| None, |name| Ok(&values[name.parse::<usize>().unwrap()])).unwrap();
             let read = split_template(&template, &rendered.text);
             prop_assert!(read.is_some());

@@ -3,18 +3,20 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Datelike, SecondsFormat, Utc};
+use smol_str::format_smolstr;
 
 use crate::model::derived::{Row, RowKind};
 use crate::model::key::TableKey;
 use crate::model::spec::{Expiry, Listing};
 use crate::model::template::Template;
 use crate::model::time::{self, TimeError};
-use crate::model::value::{ITEM_SIZE_MAX, Item, SOURCE, Value};
+use crate::model::value::{ITEM_SIZE_MAX, Item, SOURCE, Text, Value};
 
 use super::counts::rendered;
 use super::findings::{Findings, shown};
 use super::own;
 use super::render::plain;
+use super::rules::a309::LeftOut;
 use super::rules::{a304, a305, a309};
 use super::scope::{Scope, carried};
 
@@ -37,14 +39,14 @@ pub fn rows(scope: &Scope<'_>, key: &TableKey, findings: &mut Findings<'_>) -> V
         .into_iter()
         .chain(expiries.map(|expiry| expiry_row(scope, key, expiry, findings)).collect::<Vec<_>>());
     for row in candidates.flatten() {
-        let what = format!("{} {}", row.kind.name(), row.name);
+        let what = LeftOut { kind: row.kind.name(), name: &row.name };
         // One transaction writes all rows of an item, and it may name a key only once.
         if rows.iter().any(|other| other.key == row.key) {
             let reason = format!("another derived item of this item has the key `{}`", row.key);
-            a309::found(&what, None, None, &reason, findings);
+            a309::found(what, None, None, &reason, findings);
         } else if row.item.size() > ITEM_SIZE_MAX {
             let reason = format!("the entry has {} bytes, DynamoDB stores {ITEM_SIZE_MAX}", row.item.size());
-            a309::found(&what, None, None, &reason, findings);
+            a309::found(what, None, None, &reason, findings);
         } else {
             rows.push(row);
         }
@@ -53,29 +55,28 @@ pub fn rows(scope: &Scope<'_>, key: &TableKey, findings: &mut Findings<'_>) -> V
 }
 
 fn listing_row(scope: &Scope<'_>, source: &TableKey, listing: &Listing, findings: &mut Findings<'_>) -> Option<Row> {
-    let what = format!("listing {}", listing.name);
+    let what = LeftOut { kind: "listing", name: &listing.name };
     if let Some((name, value)) = of_other_type(scope, listing) {
         let (is, declared) = (value.kind().name(), scope.entity.attribute(name).map_or("", |a| a.kind.name()));
         let reason = format!("`{name}` is of type {is}, declared is {declared}");
-        a309::found(&what, Some(name), Some(shown(value)), &reason, findings);
+        a309::found(what, Some(name), Some(shown(value)), &reason, findings);
         return None;
     }
-    let mut partition = rendered(scope, &listing.partition, &what, findings)?;
+    let mut partition = rendered(scope, &listing.partition, what, findings)?;
     let mut sort = match &listing.sort {
-        Some(template) => Some(rendered(scope, template, &what, findings)?),
+        Some(template) => Some(rendered(scope, template, what, findings)?),
         None => None,
     };
     // Two items could have this very key: the source's digest tells them apart.
     if !partition.exact || sort.as_ref().is_some_and(|sort| !sort.exact) {
         let digest = source.digest();
         let last = sort.as_mut().unwrap_or(&mut partition);
-        last.text.push('#');
-        last.text.push_str(&digest[..UNIQUE_DIGITS]);
+        last.text = format_smolstr!("{}#{}", last.text, &digest[..UNIQUE_DIGITS]);
     }
     let key = match own::key(scope.model, partition.text, sort.map(|sort| sort.text)) {
         Ok(key) => key,
         Err(fault) => {
-            a309::found(&what, None, None, &fault.to_string(), findings);
+            a309::found(what, None, None, &fault.to_string(), findings);
             return None;
         }
     };
@@ -84,16 +85,16 @@ fn listing_row(scope: &Scope<'_>, source: &TableKey, listing: &Listing, findings
             Some(attribute) => carried(attribute, scope.item)?.1,
             None => scope.value(name).ok()?,
         };
-        Some((name.clone(), value.clone()))
+        Some((name.as_str().into(), value.clone()))
     };
-    let copy: BTreeMap<String, Value> = listing.copy.iter().filter_map(copied).collect();
+    let copy: BTreeMap<Text, Value> = listing.copy.iter().filter_map(copied).collect();
     let names = std::iter::once(&listing.partition).chain(&listing.sort).flat_map(Template::variables);
-    let group = names.filter_map(|v| Some((v.name.clone(), scope.value(&v.name).ok()?.clone()))).collect();
+    let group = names.filter_map(|v| Some((v.name.as_str().into(), scope.value(&v.name).ok()?.clone()))).collect();
     let item = own::frame(scope.model, &key, RowKind::Listing.name(), &listing.name)
         .with("Copy", Value::M(copy))
         .with("Group", Value::M(group))
         .with(SOURCE, own::source(scope.model, source));
-    Some(Row { kind: RowKind::Listing, name: listing.name.clone(), key, item })
+    Some(Row { kind: RowKind::Listing, name: listing.name.as_str().into(), key, item: item.into() })
 }
 
 /// The first value in the listing's key that has another type than declared. An index would not hold such an item and a sum leaves
@@ -111,28 +112,28 @@ fn expiry_row(scope: &Scope<'_>, source: &TableKey, expiry: &Expiry, findings: &
     let value = scope.value(&expiry.date).ok()?;
     let (date, due) = (plain(value), due(scope, expiry, value, findings)?);
     let due = due.to_rfc3339_opts(SecondsFormat::AutoSi, true);
-    let what = format!("expiry {}", expiry.name);
-    let partition = format!("{}#EXPIRY#{}", scope.model.prefix, expiry.name);
-    let key = match own::key(scope.model, partition, Some(format!("{due}#{}", source.digest()))) {
+    let what = LeftOut { kind: "expiry", name: &expiry.name };
+    let partition = format_smolstr!("{}#EXPIRY#{}", scope.model.prefix, expiry.name);
+    let key = match own::key(scope.model, partition, Some(format_smolstr!("{due}#{}", source.digest()))) {
         Ok(key) => key,
         Err(fault) => {
-            a309::found(&what, None, None, &fault.to_string(), findings);
+            a309::found(what, None, None, &fault.to_string(), findings);
             return None;
         }
     };
     let text = |template: &Template| scope.render(template).ok().map(|rendered| rendered.text);
-    let subject = expiry.subject.as_ref().and_then(text).unwrap_or_else(|| source.to_string());
+    let subject = expiry.subject.as_ref().and_then(text).unwrap_or_else(|| source.to_string().into());
     let mut item: Item = own::frame(scope.model, &key, RowKind::Expiry.name(), &expiry.name)
         .with("Expiry", Value::text(&expiry.name))
         .with("Entity", Value::text(&scope.entity.name))
         .with("Subject", Value::S(subject))
         .with(SOURCE, own::source(scope.model, source))
-        .with("Date", Value::S(date.unwrap_or_default().into_owned()))
-        .with("Due", Value::S(due));
+        .with("Date", Value::S(date.unwrap_or_default().into_owned().into()))
+        .with("Due", Value::S(due.into()));
     if let Some(owner) = expiry.owner.as_ref().and_then(text) {
         item.insert("Owner", Value::S(owner));
     }
-    Some(Row { kind: RowKind::Expiry, name: expiry.name.clone(), key, item })
+    Some(Row { kind: RowKind::Expiry, name: expiry.name.as_str().into(), key, item: item.into() })
 }
 
 /// When the value falls due; what cannot be read, or cannot be meant, is a finding.

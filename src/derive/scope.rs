@@ -5,12 +5,11 @@
 //! [`Scope::read`] compares one key with its template and takes the unknown variables from it on the way.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use crate::model::decimal::Decimal;
 use crate::model::spec::{Attribute, Condition, Entity, Model};
 use crate::model::template::{FormatError, Template, Variable};
-use crate::model::value::{Bytes, Item, Kind, Value};
+use crate::model::value::{Bytes, Item, Kind, Text, Value};
 
 use super::render::{self, RenderFault, Rendered, parts, plain, split};
 
@@ -19,7 +18,8 @@ pub struct Scope<'a> {
     pub model: &'a Model,
     pub entity: &'a Entity,
     pub item: &'a Item,
-    variables: BTreeMap<String, Value>,
+    /// By name. Few, so that looking through them is the fastest way.
+    variables: Vec<(Text, Value)>,
 }
 
 /// What comparing a key with its template gave.
@@ -41,8 +41,11 @@ pub enum Reading {
     Unrendered(RenderFault),
 }
 
+/// An attribute of an item: the spelling under which it is there, and its value.
+pub type Carried<'i> = (&'i str, &'i Value);
+
 /// The value of an attribute as the item carries it, and under which spelling; declared "none" values included.
-pub fn carried<'i>(attribute: &'i Attribute, item: &'i Item) -> Option<(&'i str, &'i Value)> {
+pub fn carried<'i>(attribute: &'i Attribute, item: &'i Item) -> Option<Carried<'i>> {
     let spellings = std::iter::once(&attribute.name).chain(&attribute.aliases);
     spellings.into_iter().find_map(|name| item.get(name).map(|value| (name.as_str(), value)))
 }
@@ -77,7 +80,7 @@ pub fn key_text(value: &Value) -> Option<Cow<'_, str>> {
 
 impl<'a> Scope<'a> {
     pub fn new(model: &'a Model, entity: &'a Entity, item: &'a Item) -> Scope<'a> {
-        Scope { model, entity, item, variables: BTreeMap::new() }
+        Scope { model, entity, item, variables: Vec::new() }
     }
 
     /// The value that a name stands for.
@@ -86,13 +89,13 @@ impl<'a> Scope<'a> {
             Some(attribute) => {
                 present(attribute, self.item).ok_or_else(|| RenderFault::Absent { name: name.to_owned() })
             }
-            None => self.variables.get(name).ok_or_else(|| RenderFault::Unbound { name: name.to_owned() }),
+            None => self.variable(name).ok_or_else(|| RenderFault::Unbound { name: name.to_owned() }),
         }
     }
 
     /// All of the conditions hold; a name that is no declared attribute may be a variable.
     pub fn holds(&self, conditions: &[Condition]) -> bool {
-        conditions.iter().all(|condition| match self.variables.get(&condition.attribute) {
+        conditions.iter().all(|condition| match self.variable(&condition.attribute) {
             Some(value) if self.entity.attribute(&condition.attribute).is_none() => {
                 plain(value).is_some_and(|text| condition.values.iter().any(|value| *value == text))
             }
@@ -117,9 +120,11 @@ impl<'a> Scope<'a> {
         match kind {
             Kind::N => match text.parse::<Decimal>() {
                 Ok(number) => Ok(Value::N(number)),
-                Err(_) => Err(RenderFault::Format { name: name(), error: FormatError::NotANumber { value: text } }),
+                Err(_) => {
+                    Err(RenderFault::Format { name: name(), error: FormatError::NotANumber { value: text.into() } })
+                }
             },
-            Kind::B => Ok(Value::B(Bytes(text.into_bytes()))),
+            Kind::B => Ok(Value::B(Bytes(text.as_bytes().to_vec()))),
             _ => Ok(Value::S(text)),
         }
     }
@@ -129,7 +134,7 @@ impl<'a> Scope<'a> {
         if let Some(variable) = template.bare_variable()
             && self.is_unbound(&variable.name)
         {
-            self.variables.insert(variable.name.clone(), actual.clone());
+            self.variables.push((variable.name.as_str().into(), actual.clone()));
             return Reading::Agrees;
         }
         let conflict = match key_text(actual) {
@@ -150,13 +155,13 @@ impl<'a> Scope<'a> {
     /// Takes the variables that are not known yet from a key. Returns the first variable that was known with another
     /// value: its name, the known and the found text.
     fn bind(&mut self, template: &Template, text: &str) -> Option<(String, String, String)> {
-        let written = |scope: &Scope<'_>, variable: &Variable| {
-            let value = scope.value(&variable.name).ok()?;
-            render::write_one(variable, value, scope.entity.attribute(&variable.name)).ok()
-        };
-        let with_known = parts(template, |variable| written(self, variable));
+        let with_known = parts(template, |variable| self.written(variable));
         if let Some(texts) = split(&with_known, text) {
-            let holes: Vec<&Variable> = template.variables().filter(|v| written(self, v).is_none()).collect();
+            // Most often everything is known already.
+            if texts.is_empty() {
+                return None;
+            }
+            let holes: Vec<&Variable> = template.variables().filter(|v| self.written(v).is_none()).collect();
             return self.take(&holes, &texts);
         }
         let texts = render::split_template(template, text)?;
@@ -170,14 +175,15 @@ impl<'a> Scope<'a> {
             if self.entity.attribute(&variable.name).is_some() {
                 continue;
             }
-            match self.variables.get(&variable.name) {
+            match self.variable(&variable.name) {
                 None => {
-                    self.variables.insert(variable.name.clone(), unwritten(variable, found));
+                    self.variables.push((variable.name.as_str().into(), unwritten(variable, found)));
                 }
                 Some(known) => {
                     let known = render::write_one(variable, known, None).ok();
                     if conflict.is_none() && known.as_deref() != Some(found) {
-                        conflict = Some((variable.name.clone(), known.unwrap_or_default(), (*found).to_owned()));
+                        let known = known.unwrap_or_default().into_owned();
+                        conflict = Some((variable.name.clone(), known, (*found).to_owned()));
                     }
                 }
             }
@@ -185,8 +191,18 @@ impl<'a> Scope<'a> {
         conflict
     }
 
+    /// What a variable writes into a key, as far as its value is known.
+    fn written(&self, variable: &Variable) -> Option<Cow<'_, str>> {
+        let value = self.value(&variable.name).ok()?;
+        render::write_one(variable, value, self.entity.attribute(&variable.name)).ok()
+    }
+
+    fn variable(&self, name: &str) -> Option<&Value> {
+        self.variables.iter().find(|(known, _)| known == name).map(|(_, value)| value)
+    }
+
     fn is_unbound(&self, name: &str) -> bool {
-        self.entity.attribute(name).is_none() && !self.variables.contains_key(name)
+        self.entity.attribute(name).is_none() && self.variable(name).is_none()
     }
 }
 

@@ -15,14 +15,14 @@ use super::scope::{Scope, key_text};
 pub fn check(scope: &Scope<'_>, key: &TableKey, findings: &mut Findings<'_>) {
     for (at, template, text) in keys(scope, key) {
         placeholders(scope, at, template, &text, findings);
-        delimiters(scope, template, &format!("the key `{at}`"), findings);
+        delimiters(scope, template, || format!("the key `{at}`"), findings);
     }
     let aggregates = scope.model.aggregates.iter().filter(|aggregate| aggregate.of == scope.entity.name);
     for aggregate in aggregates {
         for template in std::iter::once(&aggregate.partition).chain(&aggregate.sort) {
             // One value alone cannot be taken for two.
             if template.variables().count() > 1 {
-                delimiters(scope, template, &format!("the key of aggregate {}", aggregate.name), findings);
+                delimiters(scope, template, || format!("the key of aggregate {}", aggregate.name), findings);
             }
         }
     }
@@ -58,8 +58,8 @@ fn placeholders(scope: &Scope<'_>, at: &str, template: &Template, text: &str, fi
         return;
     }
     let values = template.variables().filter_map(|variable| written(scope, variable));
-    let mut declared: Vec<String> =
-        values.filter(|(_, is_declared)| *is_declared).map(|(written, _)| written).collect();
+    let declared = values.filter(|(_, is_declared)| *is_declared);
+    let mut declared: Vec<String> = declared.map(|(written, _)| written.into_owned()).collect();
     declared.extend(template.literal_parts(delimiter));
     if let Some(part) = s402::placeholder(text, delimiter, &declared) {
         s402::found(at, text, part, findings);
@@ -67,7 +67,7 @@ fn placeholders(scope: &Scope<'_>, at: &str, template: &Template, text: &str, fi
 }
 
 /// What a variable writes into a key, and whether the model declares that value; `None` where it writes nothing.
-fn written(scope: &Scope<'_>, variable: &Variable) -> Option<(String, bool)> {
+fn written<'s>(scope: &'s Scope<'_>, variable: &Variable) -> Option<(Cow<'s, str>, bool)> {
     let value = scope.value(&variable.name).ok()?;
     let attribute = scope.entity.attribute(&variable.name);
     let written = write_one(variable, value, attribute).ok()?;
@@ -75,7 +75,8 @@ fn written(scope: &Scope<'_>, variable: &Variable) -> Option<(String, bool)> {
     Some((written, plain(value).is_some_and(|text| is_declared(&text))))
 }
 
-fn delimiters(scope: &Scope<'_>, template: &Template, key: &str, findings: &mut Findings<'_>) {
+/// `key` names the key in a message.
+fn delimiters(scope: &Scope<'_>, template: &Template, key: impl Fn() -> String, findings: &mut Findings<'_>) {
     let delimiter = scope.model.delimiter.as_str();
     // A key that is nothing but the value has no parts to be mistaken.
     if delimiter.is_empty() || template.bare_variable().is_some() {
@@ -85,7 +86,7 @@ fn delimiters(scope: &Scope<'_>, template: &Template, key: &str, findings: &mut 
         if let Ok(Value::S(text)) = scope.value(&variable.name)
             && text.contains(delimiter)
         {
-            s401::found(&variable.name, text, delimiter, key, findings);
+            s401::found(&variable.name, text, delimiter, &key(), findings);
         }
     }
 }

@@ -36,7 +36,7 @@ pub fn model(partition_key: &str, sort_key: &str) -> Model {
         tombstone_days: 30,
         severities: BTreeMap::new(),
         reports: ReportDefaults::default(),
-        hash: String::new(),
+        hash: String::new().into(),
     }
 }
 
@@ -118,7 +118,7 @@ pub fn strings(texts: &[&str]) -> Vec<String> {
 
 /// An item of texts.
 pub fn item<const N: usize>(attributes: [(&str, &str); N]) -> Item {
-    Item(attributes.into_iter().map(|(name, text)| (name.to_owned(), Value::text(text))).collect())
+    Item(attributes.into_iter().map(|(name, text)| (name.into(), Value::text(text))).collect())
 }
 
 pub fn n(text: &str) -> Value {

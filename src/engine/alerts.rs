@@ -163,7 +163,7 @@ impl Entry {
             .with("Entity", Value::text(&self.entity))
             .with("Subject", Value::text(&self.subject))
             .with("Date", Value::text(&self.date))
-            .with("Due", Value::S(self.due.to_rfc3339_opts(SecondsFormat::AutoSi, true)))
+            .with("Due", Value::S(self.due.to_rfc3339_opts(SecondsFormat::AutoSi, true).into()))
             .with("Row", key_map(&self.key))
             .with("Source", key_map(&self.source));
         if let Some(owner) = &self.owner {
@@ -284,9 +284,9 @@ impl Alert {
         }
         let condition = match self.revision {
             0 => Condition::Absent,
-            revision => Condition::Equals("Rev".to_owned(), number(revision.try_into().unwrap_or(i64::MAX))),
+            revision => Condition::Equals("Rev".into(), number(revision.try_into().unwrap_or(i64::MAX))),
         };
-        Write { table: TableRef::State, key, op: Op::Put(item), condition }
+        Write { table: TableRef::State, key, op: Op::Put(item.into()), condition }
     }
 
     /// `None` for a row that is not an alert.
@@ -494,7 +494,7 @@ mod tests {
             let Op::Put(item) = alert.write(at("2027-01-01T00:00:00Z")).op else { panic!("not a put") };
             assert_eq!(Alert::from_item(&item), Some(Alert { revision: 1, ..alert.clone() }));
             assert_eq!(item.get("ExpiresAt").is_some(), !alert.open);
-            assert_eq!(Alert::from_item(&item.with("Reached", Value::text("x"))), None);
+            assert_eq!(Alert::from_item(&Item::clone(&item).with("Reached", Value::text("x"))), None);
         }
     }
 }

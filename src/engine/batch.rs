@@ -306,7 +306,7 @@ impl<S: Store, C: Clock> Engine<S, C> {
                 item.insert(name, Value::text(text.chars().take(200).collect::<String>()));
             }
         }
-        Write { table: TableRef::State, key, op: Op::Put(item), condition: Condition::Always }
+        Write { table: TableRef::State, key, op: Op::Put(item.into()), condition: Condition::Always }
     }
 
     /// Writes the quarantine rows of malformed records; a second delivery writes the same rows.

@@ -100,8 +100,8 @@ impl Checkpoint {
     pub fn write(&self, consumer: &str, term: Option<u64>) -> Write {
         // Adding 0 makes the attribute, so that a lease can be taken on condition of it.
         let (add, condition) = match term {
-            None => (BTreeMap::from([(LEASE.to_owned(), Decimal::zero())]), Condition::Always),
-            Some(term) => (BTreeMap::new(), Condition::Equals(LEASE.to_owned(), number(term))),
+            None => (BTreeMap::from([(LEASE.into(), Decimal::zero())]), Condition::Always),
+            Some(term) => (BTreeMap::new(), Condition::Equals(LEASE.into(), number(term))),
         };
         let op = Op::Update { add, set: self.attributes() };
         Write { table: TableRef::State, key: Checkpoint::row_key(&self.key, consumer), op, condition }
@@ -158,9 +158,9 @@ impl StreamRow {
         }
         let condition = match self.version {
             0 | 1 => Condition::Absent,
-            version => Condition::Equals(VERSION.to_owned(), number(version - 1)),
+            version => Condition::Equals(VERSION.into(), number(version - 1)),
         };
-        Write { table: TableRef::State, key, op: Op::Put(item), condition }
+        Write { table: TableRef::State, key, op: Op::Put(item.into()), condition }
     }
 
     pub fn from_item(item: &Item) -> Option<StreamRow> {
@@ -414,7 +414,7 @@ mod tests {
 
     fn item_of(write: Write) -> Item {
         match write.op {
-            Op::Put(item) => item,
+            Op::Put(item) => Arc::unwrap_or_clone(item),
             Op::Update { set, .. } => write
                 .key
                 .to_item(&state::key_names())

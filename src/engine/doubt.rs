@@ -71,7 +71,7 @@ pub async fn raise<S: Store, C: Clock>(store: &S, clock: &C) -> Result<(), Trans
     let until = Doubt::of(before.as_ref()).until.map_or(until, |before| before.max(until));
     let write = Write {
         table: TableRef::State,
-        op: Op::Put(row(&key, until, now)),
+        op: Op::Put(row(&key, until, now).into()),
         key,
         // Of two at once either instant will do: they lie apart by less than the clocks may.
         condition: Condition::Always,

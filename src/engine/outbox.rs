@@ -43,14 +43,14 @@ pub fn enqueue(notification: &Notification, now: DateTime<Utc>) -> Write {
         .with("State", Value::text(&notification.state))
         .with("ThresholdDays", Value::N(Decimal::from(notification.threshold_days)))
         .with("Date", Value::text(&notification.date))
-        .with("Due", Value::S(timestamp(notification.due)))
+        .with("Due", Value::S(timestamp(notification.due).into()))
         .with("Message", Value::text(&notification.message))
-        .with("CreatedAt", Value::S(timestamp(now)));
+        .with("CreatedAt", Value::S(timestamp(now).into()));
     let item = match &notification.owner {
         Some(owner) => item.with("Owner", Value::text(owner)),
         None => item,
     };
-    Write { table: TableRef::State, key, op: Op::Put(item), condition: Condition::Always }
+    Write { table: TableRef::State, key, op: Op::Put(item.into()), condition: Condition::Always }
 }
 
 /// Reads a row; `None` where an attribute is missing or malformed.

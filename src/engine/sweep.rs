@@ -11,6 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Datelike, SecondsFormat, TimeDelta, Utc};
+use smol_str::format_smolstr;
 
 use super::alerts::{Alert, AlertState, Entry, horizon, resolve, tell};
 use super::outbox::{OutboxError, Undelivered, deliver, enqueue};
@@ -207,7 +208,7 @@ impl<S: Store, C: Clock> Look<'_, S, C> {
     /// The expiry's rows that fall due until the widest lead (or as far as is to be listed).
     async fn entries(&self, expiry: &Expiry, report: &mut SweepReport) -> Result<Vec<Entry>, StoreError> {
         let names = self.model.table.key_names();
-        let marker = Value::S(format!("expiry/{}", expiry.name));
+        let marker = Value::S(format_smolstr!("expiry/{}", expiry.name));
         let days = expiry.lead_days.iter().copied().max().unwrap_or(0).max(self.settings.list_days);
         let until = horizon(self.as_of, days);
         let mut entries = Vec::new();
@@ -228,11 +229,11 @@ impl<S: Store, C: Clock> Look<'_, S, C> {
         if self.model.table.sort_key.is_none() {
             return Pages::new(TableRef::Source, (0, 1));
         }
-        let partition = Value::S(format!("{}#EXPIRY#{}", self.model.prefix, expiry.name));
+        let partition = Value::S(format_smolstr!("{}#EXPIRY#{}", self.model.prefix, expiry.name));
         // Four-digit years sort as text; beyond them everything is read and the due instants decide.
         let range = match until {
             Some(until) if until.year() <= 9999 => {
-                SortRange::Between(Value::text("0"), Value::S(until.to_rfc3339_opts(SecondsFormat::Secs, true)))
+                SortRange::Between(Value::text("0"), Value::S(until.to_rfc3339_opts(SecondsFormat::Secs, true).into()))
             }
             _ => SortRange::All,
         };
@@ -240,7 +241,7 @@ impl<S: Store, C: Clock> Look<'_, S, C> {
     }
 
     async fn alerts(&self, expiry: &str) -> Result<BTreeMap<String, Alert>, StoreError> {
-        let partition = Value::S(state::alert_partition(expiry));
+        let partition = Value::S(state::alert_partition(expiry).into());
         let mut pages = Pages::of_partition(TableRef::State, partition, SortRange::All);
         let mut alerts = BTreeMap::new();
         while let Some(items) = pages.next(self.store, self.clock).await? {

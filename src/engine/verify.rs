@@ -45,7 +45,7 @@ use super::scan;
 use crate::derive;
 use crate::model::key::TableKey;
 use crate::model::spec::Model;
-use crate::model::value::Item;
+use crate::model::value::{Item, Text};
 use crate::plan::ledger::{Applied, LedgerFault, LedgerRow};
 use crate::plan::state;
 use crate::plan::write::TableRef;
@@ -281,12 +281,12 @@ fn check_item(model: &Model, ledger: &mut Ledger, key: &TableKey, item: &Item, p
         Some(row) if row.applied == now => ((named(&derived.entity), named(&row.entity)), now),
         Some(row) => ((compare::beyond(&now, &row.applied), compare::beyond(&row.applied, &now)), row.applied),
     };
-    let what = derived.entity.unwrap_or_else(|| "item".to_owned());
+    let what = derived.entity.unwrap_or_else(|| "item".into());
     pass.found.push(Found::new(DifferenceKind::Ledger, key, what, sides));
     applied
 }
 
-fn named(entity: &Option<String>) -> String {
+fn named(entity: &Option<Text>) -> String {
     entity.as_ref().map_or_else(|| "no entity".to_owned(), |entity| format!("entity {entity}"))
 }
 

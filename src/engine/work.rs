@@ -10,7 +10,7 @@ use crate::model::change::SequenceNumber;
 use crate::model::derived::{Derived, Measures};
 use crate::model::key::TableKey;
 use crate::model::spec::Model;
-use crate::model::value::Item;
+use crate::model::value::{Item, Text};
 use crate::plan::delta::{Delta, diff, diff_beside_sums, hold, is_sum};
 use crate::plan::ledger::{Applied, LedgerRow};
 
@@ -39,7 +39,7 @@ pub(super) enum Was {
     Unknown,
     Absent,
     Deriving {
-        entity: Option<String>,
+        entity: Option<Text>,
         applied: Applied,
     },
 }

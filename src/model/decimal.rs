@@ -3,11 +3,16 @@
 //! DynamoDB keeps numbers of up to 38 significant digits with magnitudes from 1E-130 to 9.99…E+125 and refuses all
 //! others. [`Decimal`] holds exactly those: whatever leaves the limits is a [`DecimalError`], never a rounded value.
 
+use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
-use bigdecimal::{BigDecimal, Zero};
+use bigdecimal::num_bigint::Sign;
+use bigdecimal::{BigDecimal, ToPrimitive, Zero};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use super::value::Text;
 
 /// Most significant digits that a DynamoDB number can hold.
 pub const DIGITS_MAX: u64 = 38;
@@ -19,8 +24,16 @@ const EXPONENT_MIN: i64 = -130;
 const TEXT_LENGTH_MAX: usize = 256;
 
 /// An exact number as DynamoDB stores it: at most 38 significant digits, 1E-130 to 9.99…E+125, either sign, or zero.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Decimal(BigDecimal);
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Decimal(Repr);
+
+/// Whole numbers of 64 bits are `Small`, always, and all others `Big` and normalised, so that equal numbers are equal here. Nearly
+/// all numbers are counts, and those take no allocation.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Repr {
+    Small(i64),
+    Big(Box<BigDecimal>),
+}
 
 /// An exact running sum without limits: order does not matter, and only the total has to be a DynamoDB number.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,7 +41,10 @@ pub struct Sum(BigDecimal);
 
 impl Sum {
     pub fn add(&mut self, number: &Decimal) {
-        self.0 += &number.0;
+        match &number.0 {
+            Repr::Small(number) => self.0 += BigDecimal::from(*number),
+            Repr::Big(number) => self.0 += number.as_ref(),
+        }
     }
 
     /// The total, if it fits 38 digits and the magnitude range.
@@ -50,50 +66,64 @@ pub enum DecimalError {
 
 impl Decimal {
     pub fn zero() -> Decimal {
-        Decimal(BigDecimal::zero())
+        Decimal(Repr::Small(0))
     }
 
     pub fn is_zero(&self) -> bool {
-        self.0.is_zero()
+        self.0 == Repr::Small(0)
     }
 
     pub fn is_negative(&self) -> bool {
-        self.0.sign() == bigdecimal::num_bigint::Sign::Minus
+        match &self.0 {
+            Repr::Small(number) => *number < 0,
+            Repr::Big(number) => number.sign() == Sign::Minus,
+        }
     }
 
     /// True if there is no fraction: 10, 1E3, -2.0.
     pub fn is_integer(&self) -> bool {
-        self.0.is_integer()
+        match &self.0 {
+            Repr::Small(_) => true,
+            Repr::Big(number) => number.is_integer(),
+        }
     }
 
     /// The sum, if it fits 38 digits and the magnitude range.
     pub fn checked_add(&self, other: &Decimal) -> Result<Decimal, DecimalError> {
-        // Counts are small integers, and there are many of them: no big number is built for those.
-        match (self.as_small(), other.as_small()) {
-            (Some(one), Some(two)) => Ok(Decimal::from(one + two)),
-            _ => Decimal::fit(&self.0 + &other.0),
-        }
-    }
-
-    /// The number if it is an integer that two of can be added without overflow.
-    fn as_small(&self) -> Option<i64> {
-        let (digits, scale) = self.0.as_bigint_and_scale();
-        let is_small = scale == 0 && digits.bits() < 62;
-        if is_small { i64::try_from(digits.as_ref()).ok() } else { None }
+        self.calculate(other, i64::checked_add, |one, other| one + other)
     }
 
     /// The difference, if it fits.
     pub fn checked_sub(&self, other: &Decimal) -> Result<Decimal, DecimalError> {
-        Decimal::fit(&self.0 - &other.0)
+        self.calculate(other, i64::checked_sub, |one, other| one - other)
     }
 
     /// The square, if it fits.
     pub fn checked_square(&self) -> Result<Decimal, DecimalError> {
-        Decimal::fit(self.0.square())
+        self.calculate(self, i64::checked_mul, |one, other| one * other)
+    }
+
+    /// By `small` where that is possible, else by `big`.
+    fn calculate(
+        &self,
+        other: &Decimal,
+        small: fn(i64, i64) -> Option<i64>,
+        big: fn(&BigDecimal, &BigDecimal) -> BigDecimal,
+    ) -> Result<Decimal, DecimalError> {
+        if let (Repr::Small(one), Repr::Small(other)) = (&self.0, &other.0)
+            && let Some(result) = small(*one, *other)
+        {
+            return Ok(Decimal::from(result));
+        }
+        Decimal::fit(big(&self.big(), &other.big()))
     }
 
     pub fn negated(&self) -> Decimal {
-        Decimal(-self.0.clone())
+        match &self.0 {
+            // The least number has no counterpart in 64 bits.
+            Repr::Small(number) if *number > i64::MIN => Decimal(Repr::Small(-number)),
+            _ => Decimal::of(-self.big().into_owned()),
+        }
     }
 
     /// The nearest float; for statistics and pictures only, never for stored values.
@@ -103,7 +133,28 @@ impl Decimal {
 
     /// Without exponent: `1000`, `0.05`, `-2.5`. No trailing zeros after the point.
     pub fn to_plain(&self) -> String {
-        self.0.to_plain_string()
+        match &self.0 {
+            Repr::Small(number) => number.to_string(),
+            Repr::Big(number) => number.to_plain_string(),
+        }
+    }
+
+    /// How many digits its text has, zeros at the end of a whole number included.
+    pub fn digits(&self) -> usize {
+        match &self.0 {
+            Repr::Small(number) => number.unsigned_abs().checked_ilog10().unwrap_or(0) as usize + 1,
+            Repr::Big(_) => {
+                let text = self.to_string();
+                text.bytes().take_while(|b| *b != b'E' && *b != b'e').filter(u8::is_ascii_digit).count()
+            }
+        }
+    }
+
+    fn big(&self) -> Cow<'_, BigDecimal> {
+        match &self.0 {
+            Repr::Small(number) => Cow::Owned(BigDecimal::from(*number)),
+            Repr::Big(number) => Cow::Borrowed(number),
+        }
     }
 
     fn fit(value: BigDecimal) -> Result<Decimal, DecimalError> {
@@ -119,7 +170,29 @@ impl Decimal {
         if !(EXPONENT_MIN..=EXPONENT_MAX).contains(&exponent) {
             return Err(DecimalError::Magnitude { exponent });
         }
-        Ok(Decimal(value))
+        Ok(Decimal::of(value))
+    }
+
+    /// A number that is known to be within the limits.
+    fn of(value: BigDecimal) -> Decimal {
+        let value = value.normalized();
+        let small = if value.is_integer() { value.to_i64() } else { None };
+        Decimal(small.map_or_else(|| Repr::Big(Box::new(value)), Repr::Small))
+    }
+}
+
+impl Ord for Decimal {
+    fn cmp(&self, other: &Decimal) -> Ordering {
+        match (&self.0, &other.0) {
+            (Repr::Small(one), Repr::Small(other)) => one.cmp(other),
+            _ => self.big().cmp(&other.big()),
+        }
+    }
+}
+
+impl PartialOrd for Decimal {
+    fn partial_cmp(&self, other: &Decimal) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 
@@ -135,6 +208,9 @@ impl FromStr for Decimal {
         if text.is_empty() || text.len() > TEXT_LENGTH_MAX || !plausible {
             return Err(syntax());
         }
+        if let Ok(small) = text.parse() {
+            return Ok(Decimal(Repr::Small(small)));
+        }
         // An absurd exponent must not make the parser build a number of a billion digits.
         if let Some(at) = text.find(['e', 'E']) {
             let exponent: i64 = text[at + 1..].parse().map_err(|_| syntax())?;
@@ -148,17 +224,20 @@ impl FromStr for Decimal {
 
 impl From<i64> for Decimal {
     fn from(value: i64) -> Decimal {
-        let number = BigDecimal::from(value);
-        // Without a zero at its end it is as short as can be.
-        Decimal(if value % 10 == 0 { number.normalized() } else { number })
+        Decimal(Repr::Small(value))
     }
 }
 
 /// Plain notation up to 40 characters, scientific beyond, so that 1E+125 stays readable.
 impl fmt::Display for Decimal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plain = self.0.to_plain_string();
-        if plain.len() <= 40 { f.write_str(&plain) } else { f.write_str(&self.0.to_scientific_notation()) }
+        match &self.0 {
+            Repr::Small(number) => write!(f, "{number}"),
+            Repr::Big(number) => {
+                let plain = number.to_plain_string();
+                if plain.len() <= 40 { f.write_str(&plain) } else { f.write_str(&number.to_scientific_notation()) }
+            }
+        }
     }
 }
 
@@ -171,7 +250,7 @@ impl Serialize for Decimal {
 
 impl<'de> Deserialize<'de> for Decimal {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Decimal, D::Error> {
-        let text = String::deserialize(deserializer)?;
+        let text = Text::deserialize(deserializer)?;
         text.parse().map_err(de::Error::custom)
     }
 }
@@ -221,6 +300,27 @@ mod tests {
         assert_eq!(sum.total(), Ok(d("0.5")));
         sum.add(&d("1e38"));
         assert_eq!(sum.total(), Err(DecimalError::Digits { digits: 40 }));
+    }
+
+    #[test]
+    fn nothing_shows_where_64_bits_end() {
+        let (max, min) = (i64::MAX.to_string(), i64::MIN.to_string());
+        for (one, other, sum) in
+            [(max.as_str(), "1", "9223372036854775808"), (&min, "-1", "-9223372036854775809"), ("0.5", "0.5", "1")]
+        {
+            let added = d(one).checked_add(&d(other)).unwrap();
+            assert_eq!((added.to_plain(), &added), (sum.to_owned(), &d(sum)));
+            assert_eq!(added.checked_sub(&d(other)).unwrap(), d(one), "back below the border it is the same number");
+        }
+        assert_eq!(d(&min).negated(), d("9223372036854775808"));
+        assert_eq!(d(&min).negated().negated(), d(&min));
+        assert_eq!(d("4294967296").checked_square().unwrap().to_plain(), "18446744073709551616");
+        assert_eq!(d("92233720368547758.07e2"), Decimal::from(i64::MAX));
+        let sorted =
+            ["-1e30", &min, "-0.5", "0", "0.5", "1", &max, "9223372036854775807.5", "9223372036854775808"].map(d);
+        assert!(sorted.windows(2).all(|pair| pair[0] < pair[1]));
+        assert!(d("1e3").is_integer() && d("1e30").is_integer() && !d("0.5").is_integer());
+        assert!(d("-1e30").is_negative() && d("-3").is_negative() && !d("0").is_negative());
     }
 
     #[test]

@@ -4,18 +4,19 @@
 //! subtracts one from another.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::decimal::Decimal;
 use super::key::TableKey;
-use super::value::Item;
+use super::value::{Item, Text};
 
 /// Everything derived from one source item.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Derived {
     /// The entity that the item was recognised as; `None` when it is none or several.
-    pub entity: Option<String>,
+    pub entity: Option<Text>,
     /// One a (aggregate, group) that the item belongs to.
     pub counts: Vec<Contribution>,
     /// Listing entries and expiry entries.
@@ -25,12 +26,12 @@ pub struct Derived {
 
 /// Additive measures by the attribute that holds them: `Total`, `Count_<bucket>`, `Sum_<attribute>`, `SumSq_<attribute>`.
 /// A measure that is zero is left out.
-pub type Measures = BTreeMap<String, Decimal>;
+pub type Measures = BTreeMap<Text, Decimal>;
 
 /// What one item adds to one aggregate item.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Contribution {
-    pub aggregate: String,
+    pub aggregate: Text,
     /// The aggregate item's key in the user's table; it is the group's identity.
     pub key: TableKey,
     /// The group's values by name, kept in the aggregate item's `Group` map.
@@ -62,10 +63,11 @@ impl RowKind {
 pub struct Row {
     pub kind: RowKind,
     /// The listing's or expiry's name, or the finding's code.
-    pub name: String,
+    pub name: Text,
     pub key: TableKey,
-    /// The whole item as it is stored: key attributes, marker and content.
-    pub item: Item,
+    /// The whole item as it is stored: key attributes, marker and content. It goes into the difference and the transaction as
+    /// it is, so it is shared.
+    pub item: Arc<Item>,
 }
 
 /// How much a finding matters.

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::value::{Item, Value};
+use super::value::{Item, Text, Value};
 
 /// Longest partition key in UTF-8 bytes.
 pub const PARTITION_KEY_SIZE_MAX: usize = 2048;
@@ -15,8 +15,8 @@ pub const SORT_KEY_SIZE_MAX: usize = 1024;
 /// The names of a table's key attributes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyNames {
-    pub partition: String,
-    pub sort: Option<String>,
+    pub partition: Text,
+    pub sort: Option<Text>,
 }
 
 /// One item's primary key: typed values (S, N or B), without the attributes' names.
@@ -30,7 +30,7 @@ pub struct TableKey {
 
 impl TableKey {
     /// A key of two texts.
-    pub fn text(partition: impl Into<String>, sort: impl Into<String>) -> TableKey {
+    pub fn text(partition: impl Into<Text>, sort: impl Into<Text>) -> TableKey {
         TableKey { partition: Value::text(partition), sort: Some(Value::text(sort)) }
     }
 
@@ -55,32 +55,39 @@ impl TableKey {
     }
 
     /// 32 hexadecimal digits of a SHA-256 over the typed parts: a fixed-length name for a key of any length.
-    pub fn digest(&self) -> String {
+    pub fn digest(&self) -> Text {
         let mut hash = Sha256::new();
         for part in [Some(&self.partition), self.sort.as_ref()].into_iter().flatten() {
+            let number;
             let (tag, bytes) = match part {
-                Value::N(number) => (b'N', number.to_string().into_bytes()),
-                Value::B(bytes) => (b'B', bytes.0.clone()),
-                other => (b'S', other.as_text().unwrap_or_default().as_bytes().to_vec()),
+                Value::N(value) => {
+                    number = value.to_string();
+                    (b'N', number.as_bytes())
+                }
+                Value::B(bytes) => (b'B', bytes.0.as_slice()),
+                other => (b'S', other.as_text().unwrap_or_default().as_bytes()),
             };
             hash.update([tag]);
             hash.update((bytes.len() as u64).to_be_bytes());
             hash.update(bytes);
         }
-        hex(&hash.finalize()[..16])
+        hex(&hash.finalize()[..16]).into()
     }
 }
 
 /// `partition` or `partition / sort`, values as they are.
 impl fmt::Display for TableKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plain = |value: &Value| match value {
-            Value::S(text) => text.clone(),
-            other => other.shown(),
+        let write = |f: &mut fmt::Formatter<'_>, value: &Value| match value {
+            Value::S(text) => f.write_str(text),
+            other => f.write_str(&other.shown()),
         };
-        f.write_str(&plain(&self.partition))?;
+        write(f, &self.partition)?;
         match &self.sort {
-            Some(sort) => write!(f, " / {}", plain(sort)),
+            Some(sort) => {
+                f.write_str(" / ")?;
+                write(f, sort)
+            }
             None => Ok(()),
         }
     }
@@ -88,7 +95,9 @@ impl fmt::Display for TableKey {
 
 /// Lower-case hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |half: u8| char::from(DIGITS[usize::from(half & 15)]);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect()
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use super::decimal::Decimal;
 use super::derived::Severity;
 use super::key::KeyNames;
 use super::template::Template;
-use super::value::Kind;
+use super::value::{Kind, Text};
 
 /// A whole model file.
 #[derive(Debug, Clone)]
@@ -35,7 +35,7 @@ pub struct Model {
     pub severities: BTreeMap<String, Severity>,
     pub reports: ReportDefaults,
     /// SHA-256 of the file in hexadecimal: the ledger remembers under which model a row was derived.
-    pub hash: String,
+    pub hash: Text,
 }
 
 /// The table and its indexes.
@@ -196,8 +196,8 @@ impl Model {
 impl Table {
     pub fn key_names(&self) -> KeyNames {
         KeyNames {
-            partition: self.partition_key.name.clone(),
-            sort: self.sort_key.as_ref().map(|key| key.name.clone()),
+            partition: self.partition_key.name.as_str().into(),
+            sort: self.sort_key.as_ref().map(|key| key.name.as_str().into()),
         }
     }
 

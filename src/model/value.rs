@@ -11,6 +11,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::decimal::Decimal;
 
+/// A text that is never changed: up to 23 bytes without an allocation, and cheap to clone at any length. Most texts of an item are
+/// names and keys, and they are passed on from the record to the listing, the ledger and the transaction.
+pub type Text = smol_str::SmolStr;
+
 /// The attribute that marks an item as one of ours; its value is `<kind>/<name>`, for example `aggregate/wo_status`.
 pub const MARKER: &str = "_keeper";
 
@@ -27,14 +31,14 @@ pub struct Bytes(pub Vec<u8>);
 /// One attribute value, with exact numbers.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Value {
-    S(String),
+    S(Text),
     N(Decimal),
     B(Bytes),
     #[serde(rename = "BOOL")]
     Bool(bool),
     #[serde(rename = "NULL")]
     Null(bool),
-    M(BTreeMap<String, Value>),
+    M(BTreeMap<Text, Value>),
     L(Vec<Value>),
     #[serde(rename = "SS")]
     Ss(BTreeSet<String>),
@@ -85,7 +89,7 @@ impl Kind {
 }
 
 impl Value {
-    pub fn text(text: impl Into<String>) -> Value {
+    pub fn text(text: impl Into<Text>) -> Value {
         Value::S(text.into())
     }
 
@@ -149,15 +153,13 @@ impl Value {
 
 /// One byte for each two significant digits, one for the exponent, one for a negative sign.
 fn number_size(number: &Decimal) -> usize {
-    let text = number.to_string();
-    let digits = text.bytes().take_while(|b| *b != b'E' && *b != b'e').filter(u8::is_ascii_digit).count();
-    digits.div_ceil(2) + 1 + usize::from(number.is_negative())
+    number.digits().div_ceil(2) + 1 + usize::from(number.is_negative())
 }
 
 /// A whole item: attribute name to value.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Item(pub BTreeMap<String, Value>);
+pub struct Item(pub BTreeMap<Text, Value>);
 
 impl Item {
     pub fn new() -> Item {
@@ -177,12 +179,12 @@ impl Item {
     }
 
     /// Adds or replaces an attribute, for building items in one expression.
-    pub fn with(mut self, name: impl Into<String>, value: Value) -> Item {
+    pub fn with(mut self, name: impl Into<Text>, value: Value) -> Item {
         self.0.insert(name.into(), value);
         self
     }
 
-    pub fn insert(&mut self, name: impl Into<String>, value: Value) {
+    pub fn insert(&mut self, name: impl Into<Text>, value: Value) {
         self.0.insert(name.into(), value);
     }
 

@@ -4,7 +4,8 @@
 //! It does not ask whether the model still declares what was applied: an aggregate that is gone from the model is
 //! subtracted like any other.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
@@ -14,8 +15,8 @@ use crate::model::derived::{Derived, Measures};
 use crate::model::key::TableKey;
 use crate::model::spec::Model;
 use crate::model::time::timestamp;
-use crate::model::value::{Item, Value};
-use crate::plan::ledger::{Applied, LedgerRow, REVISION, revision, row_marker};
+use crate::model::value::{Item, Text, Value};
+use crate::plan::ledger::{Applied, AppliedCount, AppliedRow, LedgerRow, REVISION, revision, row_marker};
 use crate::plan::state;
 use crate::plan::write::{Condition, Op, TableRef, Write};
 
@@ -40,7 +41,7 @@ pub struct Delta {
 /// What the commit adds to one aggregate item. No measure is zero; there is none where only the name changes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Addition {
-    pub aggregate: String,
+    pub aggregate: Text,
     pub key: TableKey,
     /// The group's values; `None` if the item no longer belongs there, so that this only takes away.
     pub group: Option<Item>,
@@ -53,16 +54,16 @@ pub struct Addition {
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowPut {
     pub key: TableKey,
-    pub item: Item,
+    pub item: Arc<Item>,
     /// The marker of the row that may stand there now.
-    pub marker: String,
+    pub marker: Text,
 }
 
 /// A derived row to be taken away.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowDelete {
     pub key: TableKey,
-    pub marker: String,
+    pub marker: Text,
 }
 
 /// One addition cannot express the difference: the old and the new value lie so far apart that it needs more than 38 digits.
@@ -86,13 +87,14 @@ impl Delta {
 
     /// The ledger row's write; its condition is that the row is still as it was read.
     pub fn ledger_write(&self) -> Write {
+        let key = LedgerRow::key(self.source());
         Write {
             table: TableRef::State,
-            key: LedgerRow::key(self.source()),
-            op: Op::Put(self.after.to_item()),
+            op: Op::Put(self.after.to_item_at(&key).into()),
+            key,
             condition: match self.revision {
                 None => Condition::Absent,
-                Some(read) => Condition::Equals(REVISION.to_owned(), revision(read)),
+                Some(read) => Condition::Equals(REVISION.into(), revision(read)),
             },
         }
     }
@@ -112,7 +114,8 @@ impl Delta {
         if let Some(sequence) = &self.after.sequence {
             item.insert("Seq", Value::text(sequence.padded()));
         }
-        self.extra = vec![Write { table: TableRef::State, key, op: Op::Put(item), condition: Condition::Always }];
+        self.extra =
+            vec![Write { table: TableRef::State, key, op: Op::Put(item.into()), condition: Condition::Always }];
         self
     }
 
@@ -139,7 +142,7 @@ pub fn diff(
     let nothing = Applied::default();
     let was = before.map_or(&nothing, |row| &row.applied);
     let applied = derived.map(Applied::of).unwrap_or_default();
-    let (puts, deletes) = row_changes(was, derived);
+    let (puts, deletes) = row_changes(was, derived, &applied);
     let adds = additions(was, derived)?;
     let after = next_row(model, before, source, derived, applied, sequence, now);
     Ok(Delta {
@@ -264,17 +267,15 @@ fn same(before: &LedgerRow, after: &LedgerRow) -> bool {
 }
 
 fn additions(was: &Applied, derived: Option<&Derived>) -> Result<Vec<Addition>, SumTooWide> {
-    // By key and not by name: an aggregate that was renamed in place is the same item.
-    let mut net: BTreeMap<&TableKey, Addition> = BTreeMap::new();
-    let counts = derived.map_or(&[][..], |derived| &derived.counts);
-    for count in &was.counts {
-        let addition = net.entry(&count.key).or_insert_with(|| addition(&count.aggregate, &count.key));
-        for (measure, number) in &count.measures {
-            accumulate(&mut addition.measures, measure, &number.negated(), &count.key)?;
+    let mut net = Vec::new();
+    for AppliedCount { aggregate, key, measures } in &was.counts {
+        let addition = addition(&mut net, aggregate, key);
+        for (measure, number) in measures {
+            accumulate(&mut addition.measures, measure, &number.negated(), key)?;
         }
     }
-    for count in counts {
-        let addition = net.entry(&count.key).or_insert_with(|| addition(&count.aggregate, &count.key));
+    for count in derived.iter().flat_map(|derived| &derived.counts) {
+        let addition = addition(&mut net, &count.aggregate, &count.key);
         addition.renamed |= addition.aggregate != count.aggregate;
         addition.aggregate.clone_from(&count.aggregate);
         addition.group = Some(count.group.clone());
@@ -282,65 +283,65 @@ fn additions(was: &Applied, derived: Option<&Derived>) -> Result<Vec<Addition>, 
             accumulate(&mut addition.measures, measure, number, &count.key)?;
         }
     }
-    let changed = net.into_values().map(|mut addition| {
+    for addition in &mut net {
         addition.measures.retain(|_, number| !number.is_zero());
-        addition
-    });
-    Ok(changed.filter(|addition| !addition.measures.is_empty() || addition.renamed).collect())
+    }
+    net.retain(|addition| !addition.measures.is_empty() || addition.renamed);
+    Ok(net)
 }
 
-fn addition(aggregate: &str, key: &TableKey) -> Addition {
-    Addition {
-        aggregate: aggregate.to_owned(),
-        key: key.clone(),
-        group: None,
-        measures: Measures::new(),
-        renamed: false,
-    }
+/// What is added at that key so far. By key and not by name: an aggregate that was renamed in place is the same item.
+fn addition<'n>(net: &'n mut Vec<Addition>, aggregate: &Text, key: &TableKey) -> &'n mut Addition {
+    let at = net.iter().position(|addition| addition.key == *key).unwrap_or_else(|| {
+        let (aggregate, key) = (aggregate.clone(), key.clone());
+        net.push(Addition { aggregate, key, group: None, measures: Measures::new(), renamed: false });
+        net.len() - 1
+    });
+    &mut net[at]
 }
 
 /// Adds `number` to a measure, exactly.
 pub(super) fn accumulate(
     measures: &mut Measures,
-    measure: &str,
+    measure: &Text,
     number: &Decimal,
     key: &TableKey,
 ) -> Result<(), SumTooWide> {
-    let sum = match measures.get(measure) {
-        None => number.clone(),
-        Some(sum) => sum.checked_add(number).map_err(|source| SumTooWide {
-            key: key.to_string(),
-            measure: measure.to_owned(),
-            source,
-        })?,
-    };
-    measures.insert(measure.to_owned(), sum);
+    match measures.entry(measure.clone()) {
+        Entry::Vacant(place) => {
+            place.insert(number.clone());
+        }
+        Entry::Occupied(mut sum) => {
+            let wide = |source| SumTooWide { key: key.to_string(), measure: measure.to_string(), source };
+            *sum.get_mut() = sum.get().checked_add(number).map_err(wide)?;
+        }
+    }
     Ok(())
 }
 
-fn row_changes(was: &Applied, derived: Option<&Derived>) -> (Vec<RowPut>, Vec<RowDelete>) {
-    let old: BTreeMap<&TableKey, _> = was.rows.iter().map(|row| (&row.key, row)).collect();
+/// `applied` is what `derived` will have applied. An item has few rows, so looking through them is the fastest way.
+fn row_changes(was: &Applied, derived: Option<&Derived>, applied: &Applied) -> (Vec<RowPut>, Vec<RowDelete>) {
     let mut puts = Vec::new();
-    let mut kept: BTreeSet<&TableKey> = BTreeSet::new();
     for row in derived.iter().flat_map(|derived| &derived.rows) {
-        kept.insert(&row.key);
-        let marker = row_marker(row.kind, &row.name);
-        let stands = old.get(&row.key);
-        let hash = crate::plan::ledger::item_hash(&row.item);
-        if stands.is_some_and(|stands| stands.hash == hash && stands.marker() == marker) {
+        let stands = was.rows.iter().find(|stands| stands.key == row.key);
+        let will =
+            applied.rows.iter().find(|will| will.key == row.key && will.kind == row.kind && will.name == row.name);
+        if stands.is_some() && stands == will {
             continue;
         }
         // A row that takes the place of another one of the same item finds that one's marker there.
-        let marker = stands.map_or(marker, |stands| stands.marker());
+        let marker = stands.map_or_else(|| row_marker(row.kind, &row.name), AppliedRow::marker);
         puts.push(RowPut { key: row.key.clone(), item: row.item.clone(), marker });
     }
-    let gone = was.rows.iter().filter(|row| !kept.contains(&row.key));
+    let gone = was.rows.iter().filter(|row| !applied.rows.iter().any(|will| will.key == row.key));
     let deletes = gone.map(|row| RowDelete { key: row.key.clone(), marker: row.marker() }).collect();
     (puts, deletes)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::plan::testing::{contribution, derived, listing, model, number};
 
@@ -384,7 +385,7 @@ mod tests {
         assert_eq!((gone.puts.len(), gone.deletes.len()), (0, 1));
         assert!(gone.after.deleted && gone.after.applied.is_empty() && gone.adds[0].group.is_none());
         assert_eq!(gone.after.expires_at, Some(1_800_000_000 + 30 * 86_400));
-        assert_eq!(gone.ledger_write().condition, Condition::Equals("Rev".to_owned(), Value::N(1.into())));
+        assert_eq!(gone.ledger_write().condition, Condition::Equals("Rev".into(), Value::N(1.into())));
     }
 
     #[test]
@@ -482,7 +483,7 @@ mod tests {
         #[test]
         fn additions_sum_to_what_is_applied(steps in proptest::collection::vec(proptest::option::of((0..3usize, -5i64..5)), 1..8)) {
             let keys = [TableKey::text("A", "S"), TableKey::text("B", "S"), TableKey::text("C", "S")];
-            let mut stored: BTreeMap<(TableKey, String), Decimal> = BTreeMap::new();
+            let mut stored: BTreeMap<(TableKey, Text), Decimal> = BTreeMap::new();
             let mut ledger: Option<LedgerRow> = None;
             for (n, wanted) in steps.into_iter().enumerate() {
                 let item = wanted.map(|(key, hours)| {

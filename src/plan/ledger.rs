@@ -7,11 +7,12 @@
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use smol_str::format_smolstr;
 
 use crate::model::change::SequenceNumber;
 use crate::model::derived::{Derived, Measures, Row, RowKind};
 use crate::model::key::{TableKey, hex};
-use crate::model::value::{Item, Value};
+use crate::model::value::{Item, Text, Value};
 use crate::plan::state;
 
 /// The attribute that holds the revision; the condition of the next commit compares it.
@@ -24,10 +25,10 @@ pub struct LedgerRow {
     pub sequence: Option<SequenceNumber>,
     /// Grows by one with every commit; what the next commit's condition compares.
     pub revision: u64,
-    pub entity: Option<String>,
+    pub entity: Option<Text>,
     pub applied: Applied,
     /// Hash of the model under which `applied` was derived.
-    pub model: String,
+    pub model: Text,
     /// The source item is gone; the row stays as a tombstone until `expires_at` (epoch seconds).
     pub deleted: bool,
     pub expires_at: Option<i64>,
@@ -49,7 +50,7 @@ pub struct Applied {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AppliedCount {
     #[serde(rename = "a")]
-    pub aggregate: String,
+    pub aggregate: Text,
     #[serde(rename = "k")]
     pub key: TableKey,
     #[serde(rename = "m")]
@@ -61,12 +62,12 @@ pub struct AppliedRow {
     #[serde(rename = "t")]
     pub kind: RowKind,
     #[serde(rename = "n")]
-    pub name: String,
+    pub name: Text,
     #[serde(rename = "k")]
     pub key: TableKey,
     /// Digest of the row's item: a row is written again only when it changes.
     #[serde(rename = "h")]
-    pub hash: String,
+    pub hash: Text,
 }
 
 /// A ledger row that cannot be read. Nothing may be applied for its item: what is in the table for it is not known.
@@ -95,17 +96,22 @@ impl LedgerRow {
 
     /// The item as it is stored.
     pub fn to_item(&self) -> Item {
-        let mut item = LedgerRow::key(&self.source)
+        self.to_item_at(&LedgerRow::key(&self.source))
+    }
+
+    /// The same where the row's key is known already.
+    pub(super) fn to_item_at(&self, key: &TableKey) -> Item {
+        let mut item = key
             .to_item(&state::key_names())
             .with("Key", Value::text(json(&self.source)))
             .with(REVISION, revision(self.revision))
             .with("Applied", Value::text(json(&self.applied)))
-            .with("Model", Value::text(&self.model));
+            .with("Model", Value::S(self.model.clone()));
         if let Some(sequence) = &self.sequence {
             item.insert("Seq", Value::text(sequence.padded()));
         }
         if let Some(entity) = &self.entity {
-            item.insert("Entity", Value::text(entity));
+            item.insert("Entity", Value::S(entity.clone()));
         }
         if self.deleted {
             item.insert("Deleted", Value::Bool(true));
@@ -149,9 +155,9 @@ impl LedgerRow {
         Ok(LedgerRow {
             sequence,
             revision: revision.parse().map_err(|e| fault(REVISION, format!("{revision}: {e}")))?,
-            entity: item.text("Entity").map(str::to_owned),
+            entity: item.text("Entity").map(Text::from),
             applied: serde_json::from_str(text("Applied")?).map_err(|e| fault("Applied", e.to_string()))?,
-            model: text("Model")?.to_owned(),
+            model: text("Model")?.into(),
             deleted: item.get("Deleted") == Some(&Value::Bool(true)),
             expires_at: number(state::TTL)?
                 .map(|text| text.parse().map_err(|e| fault(state::TTL, format!("{text}: {e}"))))
@@ -197,24 +203,24 @@ impl AppliedRow {
     }
 
     /// The marker attribute's value of the stored row.
-    pub fn marker(&self) -> String {
+    pub fn marker(&self) -> Text {
         row_marker(self.kind, &self.name)
     }
 }
 
 /// The marker attribute's value of a listing, expiry or finding row.
-pub fn row_marker(kind: RowKind, name: &str) -> String {
-    format!("{}/{name}", kind.name())
+pub fn row_marker(kind: RowKind, name: &str) -> Text {
+    format_smolstr!("{}/{name}", kind.name())
 }
 
 /// The marker attribute's value of an aggregate item.
-pub fn aggregate_marker(aggregate: &str) -> String {
-    format!("aggregate/{aggregate}")
+pub fn aggregate_marker(aggregate: &str) -> Text {
+    format_smolstr!("aggregate/{aggregate}")
 }
 
 /// 32 hexadecimal digits of a SHA-256 over an item's canonical JSON (attribute names sorted, numbers normalised).
-pub fn item_hash(item: &Item) -> String {
-    hex(&Sha256::digest(json(item).as_bytes())[..16])
+pub fn item_hash(item: &Item) -> Text {
+    hex(&Sha256::digest(json(item).as_bytes())[..16]).into()
 }
 
 /// A revision as DynamoDB's number.
@@ -240,22 +246,21 @@ mod tests {
             },
             sequence: Some("1683700000000000001135967".parse().unwrap()),
             revision: 7,
-            entity: Some("WorkOrder".to_owned()),
+            entity: Some("WorkOrder".into()),
             applied: Applied {
                 counts: vec![AppliedCount {
-                    aggregate: "wo_status".to_owned(),
+                    aggregate: "wo_status".into(),
                     key: TableKey::text("PROJECT#\u{e9}\"", "STATS"),
-                    measures: [("Sum_Hours".to_owned(), "-99999999999999999999999999999999999999".parse().unwrap())]
-                        .into(),
+                    measures: [("Sum_Hours".into(), "-99999999999999999999999999999999999999".parse().unwrap())].into(),
                 }],
                 rows: vec![AppliedRow {
                     kind: RowKind::Finding,
-                    name: "G201".to_owned(),
+                    name: "G201".into(),
                     key: TableKey { partition: Value::text("KEEPER#FINDINGS#G201"), sort: None },
-                    hash: "00ff".to_owned(),
+                    hash: "00ff".into(),
                 }],
             },
-            model: "abc".to_owned(),
+            model: "abc".into(),
             deleted: false,
             expires_at: None,
             quarantined: None,

@@ -11,13 +11,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
+use smol_str::format_smolstr;
 
 use crate::model::decimal::Decimal;
 use crate::model::derived::Measures;
 use crate::model::key::TableKey;
 use crate::model::spec::Model;
 use crate::model::time::timestamp;
-use crate::model::value::{Item, MARKER, Value};
+use crate::model::value::{Item, MARKER, Text, Value};
 use crate::plan::delta::{Addition, Delta, accumulate};
 use crate::plan::ledger::aggregate_marker;
 use crate::plan::standing::Standing;
@@ -128,7 +129,7 @@ struct Draft {
 /// The merged additions to one aggregate item.
 #[derive(Clone)]
 struct Sum {
-    aggregate: String,
+    aggregate: Text,
     group: Option<Item>,
     measures: Measures,
     renamed: bool,
@@ -242,9 +243,9 @@ impl Sum {
         let condition = standing.condition(&key, marker.clone());
         // Who only takes away may know the item by a former name, and leaves it the one that it has.
         if let Some(found) = standing.marker(&key).filter(|_| self.group.is_none()) {
-            found.clone_into(&mut marker);
+            marker = found.into();
         }
-        let mut set = Item::new().with(MARKER, Value::text(&marker)).with("UpdatedAt", Value::text(timestamp(now)));
+        let mut set = Item::new().with(MARKER, Value::S(marker.clone())).with("UpdatedAt", Value::text(timestamp(now)));
         if let Some(group) = self.group {
             set.insert("Group", Value::M(group.0));
         }
@@ -257,10 +258,10 @@ pub fn declared_measures(model: &Model, aggregate: &str) -> Measures {
     let Some(aggregate) = model.aggregate(aggregate) else {
         return Measures::new();
     };
-    let buckets = aggregate.buckets.iter().map(|bucket| format!("Count_{bucket}"));
-    let sums = aggregate.sum.iter().map(|attribute| format!("Sum_{attribute}"));
-    let squares = aggregate.sum_squares.iter().map(|attribute| format!("SumSq_{attribute}"));
-    std::iter::once("Total".to_owned())
+    let buckets = aggregate.buckets.iter().map(|bucket| format_smolstr!("Count_{bucket}"));
+    let sums = aggregate.sum.iter().map(|attribute| format_smolstr!("Sum_{attribute}"));
+    let squares = aggregate.sum_squares.iter().map(|attribute| format_smolstr!("SumSq_{attribute}"));
+    std::iter::once("Total".into())
         .chain(buckets)
         .chain(sums)
         .chain(squares)
@@ -306,7 +307,7 @@ fn row_writes(model: &Model, delta: &Delta, standing: &Standing) -> Vec<Write> {
 
 /// Bytes of a delta's writes, its additions counted as if nobody shared them.
 fn delta_size(model: &Model, delta: &Delta, rows: &[Write]) -> usize {
-    let number = |name: &String| name.len() + NUMBER_SIZE_MAX;
+    let number = |name: &Text| name.len() + NUMBER_SIZE_MAX;
     let additions = delta.adds.iter().map(|addition| {
         let key = addition.key.partition.size() + addition.key.sort.as_ref().map_or(0, Value::size);
         let declared = declared_size(model, &addition.aggregate);
@@ -367,7 +368,7 @@ mod tests {
         assert_eq!(set.text(MARKER), Some("aggregate/by_project"));
         assert_eq!(set.text("UpdatedAt"), Some("2027-01-15T08:00:00.000Z"));
         assert!(matches!(set.get("Group"), Some(Value::M(_))));
-        assert_eq!(write.condition, Condition::AbsentOrEquals(MARKER.to_owned(), Value::text("aggregate/by_project")));
+        assert_eq!(write.condition, Condition::AbsentOrEquals(MARKER.into(), Value::text("aggregate/by_project")));
         assert_eq!(plans[0].owners.last(), Some(&Owner::Aggregate(vec![0, 1])));
     }
 
@@ -452,7 +453,7 @@ mod tests {
                 let groups: Vec<&str> = groups.iter().map(|group| names[*group]).collect();
                 delta(n, &groups, &hours.to_string(), &vec![10; *rows])
             }).collect();
-            let mut expected: BTreeMap<(TableKey, String), Decimal> = BTreeMap::new();
+            let mut expected: BTreeMap<(TableKey, Text), Decimal> = BTreeMap::new();
             for addition in deltas.iter().flat_map(|delta| &delta.adds) {
                 for (measure, n) in &addition.measures {
                     let sum = expected.entry((addition.key.clone(), measure.clone())).or_insert_with(|| number("0"));

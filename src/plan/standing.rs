@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use crate::model::key::TableKey;
 use crate::model::spec::Model;
-use crate::model::value::{Item, MARKER, SOURCE, Value};
+use crate::model::value::{Item, MARKER, SOURCE, Text, Value};
 use crate::plan::write::{Condition, Op, Write};
 
 /// What was found to stand at keys of derived items, where it is not what the ledger led to expect there.
@@ -24,7 +24,7 @@ pub struct Standing(BTreeMap<TableKey, Found>);
 enum Found {
     /// A derived item of ours with this marker, be it of a thing that the model no longer declares: it is taken over. An
     /// aggregate's item stays the same one under whatever name: ledger rows count on its key.
-    Ours { marker: String, source: Option<Value> },
+    Ours { marker: Text, source: Option<Value> },
     /// An item of the application, of another thing that the model declares, or an entry of another source item: it is left
     /// alone. Nothing can be taken away there, for nothing of ours is left.
     Taken,
@@ -47,7 +47,7 @@ impl Standing {
                         || !is_declared(model, marker)
                         || are_aggregates(refused, marker)) =>
             {
-                Found::Ours { marker: marker.to_owned(), source: source.cloned() }
+                Found::Ours { marker: marker.into(), source: source.cloned() }
             }
             _ => Found::Taken,
         };
@@ -68,19 +68,19 @@ impl Standing {
     }
 
     /// The condition on which an entry or finding of the source item may be written or taken away.
-    pub fn row_condition(&self, key: &TableKey, expected: String, source: Value) -> Condition {
+    pub fn row_condition(&self, key: &TableKey, expected: Text, source: Value) -> Condition {
         let (marker, source) = match self.0.get(key) {
             Some(Found::Ours { marker, source }) => (marker.clone(), source.clone()),
             _ => (expected, Some(source)),
         };
-        let source = source.map(|source| (SOURCE.to_owned(), source));
-        Condition::AbsentOrAll(std::iter::once((MARKER.to_owned(), Value::S(marker))).chain(source).collect())
+        let source = source.map(|source| (SOURCE.into(), source));
+        Condition::AbsentOrAll(std::iter::once((MARKER.into(), Value::S(marker))).chain(source).collect())
     }
 
     /// The condition on which an aggregate's item at the key may be written.
-    pub fn condition(&self, key: &TableKey, expected: String) -> Condition {
-        let marker = self.marker(key).map_or(expected, str::to_owned);
-        Condition::AbsentOrEquals(MARKER.to_owned(), Value::S(marker))
+    pub fn condition(&self, key: &TableKey, expected: Text) -> Condition {
+        let marker = self.marker(key).map_or(expected, Text::from);
+        Condition::AbsentOrEquals(MARKER.into(), Value::S(marker))
     }
 }
 
@@ -144,11 +144,11 @@ mod tests {
         assert!(standing.learn(&model, &aggregate, Some(&marked("aggregate/former"))));
         let writes = plan(&gone, &standing);
         assert_eq!(writes.len(), 2, "ledger and aggregate; the row that is not ours is not deleted");
-        let former = Condition::AbsentOrEquals(MARKER.to_owned(), Value::text("aggregate/former"));
+        let former = Condition::AbsentOrEquals(MARKER.into(), Value::text("aggregate/former"));
         assert_eq!(writes[1].condition, former);
 
         assert!(standing.learn(&model, &aggregate, Some(&marked("aggregate/by_user"))), "renamed to another's name");
-        let renamed = Condition::AbsentOrEquals(MARKER.to_owned(), Value::text("aggregate/by_user"));
+        let renamed = Condition::AbsentOrEquals(MARKER.into(), Value::text("aggregate/by_user"));
         let written = |delta: &Delta, standing: &Standing| {
             let write = plan(delta, standing).into_iter().find(|write| write.key == aggregate.key).unwrap();
             let Op::Update { set, .. } = write.op else { panic!("{write:?}") };

@@ -37,7 +37,7 @@ pub const WORKER_PREFIX: &str = "WORKER#";
 
 /// The key attributes of the state table.
 pub fn key_names() -> KeyNames {
-    KeyNames { partition: PARTITION.to_owned(), sort: Some(SORT.to_owned()) }
+    KeyNames { partition: PARTITION.into(), sort: Some(SORT.into()) }
 }
 
 /// The ledger row of a source item.

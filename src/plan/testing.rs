@@ -65,7 +65,7 @@ pub fn model() -> Model {
         tombstone_days: 30,
         severities: BTreeMap::new(),
         reports: ReportDefaults::default(),
-        hash: "model-1".to_owned(),
+        hash: "model-1".into(),
     }
 }
 
@@ -110,21 +110,21 @@ pub fn number(text: &str) -> Decimal {
 /// A contribution to aggregate `name` at `key`, with measures as texts.
 pub fn contribution(name: &str, key: &TableKey, measures: &[(&str, &str)]) -> Contribution {
     Contribution {
-        aggregate: name.to_owned(),
+        aggregate: name.into(),
         key: key.clone(),
         group: Item::new().with("Group", key.partition.clone()),
-        measures: measures.iter().map(|(measure, n)| ((*measure).to_owned(), number(n))).collect(),
+        measures: measures.iter().map(|(measure, n)| ((*measure).into(), number(n))).collect(),
     }
 }
 
 /// A listing row at `key` with some content.
 pub fn listing(name: &str, key: &TableKey, content: &str) -> Row {
-    let names = crate::model::key::KeyNames { partition: "PK".to_owned(), sort: Some("SK".to_owned()) };
+    let names = crate::model::key::KeyNames { partition: "PK".into(), sort: Some("SK".into()) };
     let item =
         key.to_item(&names).with(MARKER, Value::text(format!("listing/{name}"))).with("Content", Value::text(content));
-    Row { kind: RowKind::Listing, name: name.to_owned(), key: key.clone(), item }
+    Row { kind: RowKind::Listing, name: name.into(), key: key.clone(), item: item.into() }
 }
 
 pub fn derived(counts: Vec<Contribution>, rows: Vec<Row>) -> Derived {
-    Derived { entity: Some("Job".to_owned()), counts, rows, findings: Vec::new() }
+    Derived { entity: Some("Job".into()), counts, rows, findings: Vec::new() }
 }

@@ -1,10 +1,10 @@
 //! Single writes and transactions as data: they can be printed, compared and replayed.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use crate::model::decimal::Decimal;
+use crate::model::derived::Measures;
 use crate::model::key::TableKey;
-use crate::model::value::{Item, Value};
+use crate::model::value::{Item, Text, Value};
 
 /// Most actions in one DynamoDB transaction.
 pub const ACTIONS_MAX: usize = 100;
@@ -32,11 +32,11 @@ pub struct Write {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Op {
     /// Replaces the item; it contains the key's attributes.
-    Put(Item),
+    Put(Arc<Item>),
     Delete,
     /// `ADD` on numbers (0 creates the attribute), `SET` on the others; creates the item if there is none.
     Update {
-        add: BTreeMap<String, Decimal>,
+        add: Measures,
         set: Item,
     },
 }
@@ -48,13 +48,13 @@ pub enum Condition {
     /// No item of that key.
     Absent,
     /// The item's attribute equals the value.
-    Equals(String, Value),
+    Equals(Text, Value),
     /// No item of that key, or its attribute equals the value.
-    AbsentOrEquals(String, Value),
+    AbsentOrEquals(Text, Value),
     /// No item of that key, or its attributes equal all of these values, of which there is one at least.
-    AbsentOrAll(Vec<(String, Value)>),
+    AbsentOrAll(Vec<(Text, Value)>),
     /// The item's attributes equal all of these values (`None`: it has no such attribute), of which there is one at least.
-    All(Vec<(String, Option<Value>)>),
+    All(Vec<(Text, Option<Value>)>),
 }
 
 impl Write {

@@ -58,7 +58,7 @@ fn order(number: usize, project: u64, technician: u64, status: &str) -> Item {
         ("GSI3PK", user),
         ("GSI3SK", wo),
     ];
-    texts.into_iter().fold(Item::new(), |item, (name, text)| item.with(name, Value::S(text)))
+    texts.into_iter().fold(Item::new(), |item, (name, text)| item.with(name, Value::text(text)))
 }
 
 /// Work order `number`, pending.

@@ -20,7 +20,7 @@ use crate::contract::stream::read_all;
 use crate::contract::{dynamodb_local, key_attribute, open, table};
 
 fn add_one(key: &TableKey) -> Write {
-    let add = BTreeMap::from([("Total".to_owned(), Decimal::from(1))]);
+    let add = BTreeMap::from([("Total".into(), Decimal::from(1))]);
     let op = Op::Update { add, set: Item::new() };
     Write { table: TableRef::Source, key: key.clone(), op, condition: Condition::Always }
 }

@@ -329,7 +329,8 @@ async fn verify_finds_exactly_what_was_damaged() {
     let orders = orders.map(|order| order.with("GSI2PK", Value::text("PROJECT#P7")));
     let attributes = [("Type", "Device"), ("Status", "InUse"), ("Model", "M"), ("SerialNum", "S")];
     let device = item(&names, ("DEVICE#D1", "USER#tech001"), &attributes);
-    let acts = orders.iter().chain([&device]).map(|item| (TableKey::of(item, &names).unwrap(), Op::Put(item.clone())));
+    let acts =
+        orders.iter().chain([&device]).map(|item| (TableKey::of(item, &names).unwrap(), Op::Put(item.clone().into())));
     load::write(&world.store, acts.collect::<Acts>()).await;
     world.assert_exact_at_tip("undamaged").await;
 

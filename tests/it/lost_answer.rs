@@ -25,7 +25,7 @@ async fn a_transaction_whose_answer_is_lost_happens_once() {
     let endpoint = lossy_proxy(database.endpoint(), Arc::clone(&lose)).await;
     let store = DynamoStore::new(&Connection::local(&endpoint).await.unwrap(), &table);
     let key = TableKey::text("COUNT", "a");
-    let add = BTreeMap::from([("Total".to_owned(), Decimal::from(1))]);
+    let add = BTreeMap::from([("Total".into(), Decimal::from(1))]);
     let op = Op::Update { add, set: Item::new() };
     let write = Write { table: TableRef::Source, key: key.clone(), op, condition: Condition::Always };
     let total = async || {

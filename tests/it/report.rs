@@ -41,7 +41,7 @@ fn lines(text: &str) -> Vec<Item> {
     };
     let item = |line: &str| {
         let object: serde_json::Map<String, serde_json::Value> = serde_json::from_str(line).unwrap();
-        Item(object.iter().map(|(name, json)| (name.clone(), value(json))).collect())
+        Item(object.iter().map(|(name, json)| (name.as_str().into(), value(json))).collect())
     };
     text.lines().filter(|line| !line.trim().is_empty()).map(item).collect()
 }

@@ -51,8 +51,11 @@ impl World {
     }
 
     async fn run(&self, until_idle: bool, stop: impl Future<Output = ()> + Send) -> WorkerReport {
-        let settings =
-            WorkerSettings { until_idle, shards: ShardSettings::fast(), ..WorkerSettings::new(&self.model.hash) };
+        let settings = WorkerSettings {
+            until_idle,
+            shards: ShardSettings::fast(),
+            ..WorkerSettings::new(self.model.hash.as_str())
+        };
         let worker = Worker {
             sink: &self.engine,
             store: &self.store,

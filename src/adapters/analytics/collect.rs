@@ -32,7 +32,7 @@ pub fn collect<'m>(
         sources.push(SourceItem { key, entity, item, variables });
     }
     let aggregate = |totals: crate::derive::fold::AggregateTotals| AggregateRow {
-        name: totals.name,
+        name: totals.name.into(),
         key: totals.key,
         group: totals.group,
         measures: totals.measures,

@@ -102,7 +102,7 @@ fn cell(kind: Kind, value: Option<&Value>) -> Cell {
         (Kind::Date, Value::S(text)) => time::parse_date(text).map_or(Cell::Null, Cell::Date),
         (Kind::Number, Value::N(decimal)) => number(decimal),
         (Kind::Bool, Value::Bool(flag)) => Cell::Bool(*flag),
-        (Kind::Text, Value::S(text)) => Cell::Text(text.clone()),
+        (Kind::Text, Value::S(text)) => Cell::Text(text.to_string()),
         (Kind::Text, Value::Ss(set)) => Cell::Text(set.iter().cloned().collect::<Vec<_>>().join(", ")),
         (Kind::Text, Value::Ns(set)) => Cell::Text(set.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
         (Kind::Text, Value::L(list)) => Cell::Text(list.iter().map(plain).collect::<Vec<_>>().join(", ")),

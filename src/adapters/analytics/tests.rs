@@ -80,7 +80,7 @@ fn model() -> Model {
         tombstone_days: 30,
         severities: BTreeMap::new(),
         reports: ReportDefaults::default(),
-        hash: "00".to_owned(),
+        hash: "00".into(),
     }
 }
 
@@ -140,7 +140,7 @@ fn input(model: &Model) -> ReportInput<'_> {
             name: "by_status".to_owned(),
             key: TableKey::text("STATS", "InUse"),
             group: Item::new().with("Status", Value::text("InUse")),
-            measures: [("Total".to_owned(), 1.into())].into(),
+            measures: [("Total".into(), 1.into())].into(),
         }],
         expiries: vec![
             expiry("D1", "2026-12-31T23:00:00Z"),

@@ -17,13 +17,13 @@ pub(super) type Attributes = HashMap<String, AttributeValue>;
 
 pub(super) fn encode_value(value: &Value) -> AttributeValue {
     match value {
-        Value::S(text) => AttributeValue::S(text.clone()),
+        Value::S(text) => AttributeValue::S(text.to_string()),
         Value::N(number) => AttributeValue::N(number.to_string()),
         Value::B(bytes) => AttributeValue::B(Blob::new(bytes.0.clone())),
         Value::Bool(flag) => AttributeValue::Bool(*flag),
         Value::Null(flag) => AttributeValue::Null(*flag),
         Value::M(map) => {
-            AttributeValue::M(map.iter().map(|(name, value)| (name.clone(), encode_value(value))).collect())
+            AttributeValue::M(map.iter().map(|(name, value)| (name.to_string(), encode_value(value))).collect())
         }
         Value::L(list) => AttributeValue::L(list.iter().map(encode_value).collect()),
         Value::Ss(set) => AttributeValue::Ss(set.iter().cloned().collect()),
@@ -33,7 +33,7 @@ pub(super) fn encode_value(value: &Value) -> AttributeValue {
 }
 
 pub(super) fn encode_item(item: &Item) -> Attributes {
-    item.0.iter().map(|(name, value)| (name.clone(), encode_value(value))).collect()
+    item.0.iter().map(|(name, value)| (name.to_string(), encode_value(value))).collect()
 }
 
 pub(super) fn encode_key(key: &TableKey, names: &KeyNames) -> Attributes {
@@ -59,8 +59,8 @@ macro_rules! decoder {
             pub(in crate::adapters::dynamodb) fn item(
                 attributes: HashMap<String, AttributeValue>,
             ) -> Result<Item, String> {
-                let decode = |(name, attribute)| match value(attribute) {
-                    Ok(value) => Ok((name, value)),
+                let decode = |(name, attribute): (String, _)| match value(attribute) {
+                    Ok(value) => Ok((name.into(), value)),
                     Err(error) => Err(format!("attribute {name:?}: {error}")),
                 };
                 attributes.into_iter().map(decode).collect::<Result<_, String>>().map(Item)
@@ -68,7 +68,7 @@ macro_rules! decoder {
 
             fn value(attribute: AttributeValue) -> Result<Value, String> {
                 Ok(match attribute {
-                    AttributeValue::S(text) => Value::S(text),
+                    AttributeValue::S(text) => Value::S(text.into()),
                     AttributeValue::N(text) => Value::N(decode_number(&text)?),
                     AttributeValue::B(blob) => Value::B(Bytes(blob.into_inner())),
                     AttributeValue::Bool(flag) => Value::Bool(flag),
@@ -108,7 +108,7 @@ mod tests {
     fn any_value() -> impl Strategy<Value = Value> {
         let bytes = || vec(any::<u8>(), 0..9).prop_map(Bytes);
         let leaf = prop_oneof![
-            any::<String>().prop_map(Value::S),
+            any::<String>().prop_map(Value::text),
             number().prop_map(Value::N),
             bytes().prop_map(Value::B),
             any::<bool>().prop_map(Value::Bool),
@@ -120,7 +120,7 @@ mod tests {
         leaf.prop_recursive(3, 24, 4, |inner| {
             prop_oneof![
                 vec(inner.clone(), 0..4).prop_map(Value::L),
-                btree_map(any::<String>(), inner, 0..4).prop_map(Value::M)
+                btree_map(any::<String>().prop_map_into(), inner, 0..4).prop_map(Value::M)
             ]
         })
     }

@@ -3,15 +3,16 @@
 //! Attribute names come from users' tables: they may be reserved words, contain dots, or begin with digits. Every name and value
 //! therefore goes through a placeholder; nothing is ever written into an expression's text.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::convert::{Attributes, encode_value};
 use crate::engine::ports::SortRange;
 use crate::model::decimal::Decimal;
+use crate::model::derived::Measures;
 use crate::model::key::KeyNames;
-use crate::model::value::{Item, Value};
+use crate::model::value::{Item, Text, Value};
 use crate::plan::write::Condition;
 
 /// The placeholders of the expressions of one write or query.
@@ -53,14 +54,14 @@ impl Placeholders {
             }
             Condition::AbsentOrAll(all) => {
                 let absent = self.name(partition);
-                let equal = |(name, value): &(String, Value)| {
+                let equal = |(name, value): &(Text, Value)| {
                     format!("{} = {}", self.name(name), self.value(encode_value(value)))
                 };
                 let all: Vec<String> = all.iter().map(equal).collect();
                 format!("attribute_not_exists({absent}) OR ({})", all.join(" AND "))
             }
             Condition::All(all) => {
-                let holds = |(name, value): &(String, Option<Value>)| match value {
+                let holds = |(name, value): &(Text, Option<Value>)| match value {
                     Some(value) => format!("{} = {}", self.name(name), self.value(encode_value(value))),
                     None => format!("attribute_not_exists({})", self.name(name)),
                 };
@@ -70,7 +71,7 @@ impl Placeholders {
     }
 
     /// `ADD …, … SET …, …`; `None` if there is nothing to change.
-    pub(super) fn update(&mut self, add: &BTreeMap<String, Decimal>, set: &Item) -> Option<String> {
+    pub(super) fn update(&mut self, add: &Measures, set: &Item) -> Option<String> {
         let number = |number: &Decimal| AttributeValue::N(number.to_string());
         let adds: Vec<String> =
             add.iter().map(|(name, by)| format!("{} {}", self.name(name), self.value(number(by)))).collect();
@@ -117,15 +118,14 @@ mod tests {
     #[test]
     fn names_and_values_never_reach_the_text() {
         let mut places = Placeholders::default();
-        let add =
-            BTreeMap::from([("Count_In Progress".to_owned(), Decimal::from(1)), ("Total".to_owned(), Decimal::zero())]);
+        let add = Measures::from([("Count_In Progress".into(), Decimal::from(1)), ("Total".into(), Decimal::zero())]);
         let set = Item::new().with("Group", Value::text("x"));
         assert_eq!(places.update(&add, &set).unwrap(), "ADD #0 :0, #1 :1 SET #2 = :2");
-        let condition = Condition::AbsentOrEquals("_keeper".to_owned(), Value::text("aggregate/a"));
+        let condition = Condition::AbsentOrEquals("_keeper".into(), Value::text("aggregate/a"));
         assert_eq!(places.condition(&condition, "PK").unwrap(), "attribute_not_exists(#3) OR #4 = :3");
         let all = Condition::AbsentOrAll(vec![
-            ("_keeper".to_owned(), Value::text("listing/a")),
-            ("Source".to_owned(), Value::text("x")),
+            ("_keeper".into(), Value::text("listing/a")),
+            ("Source".into(), Value::text("x")),
         ]);
         assert_eq!(places.condition(&all, "PK").unwrap(), "attribute_not_exists(#5) OR (#6 = :4 AND #7 = :5)");
         let (names, values) = places.into_parts();
@@ -137,13 +137,13 @@ mod tests {
     fn what_is_empty_is_absent() {
         let mut places = Placeholders::default();
         assert_eq!(places.condition(&Condition::Always, "PK"), None);
-        assert_eq!(places.update(&BTreeMap::new(), &Item::new()), None);
+        assert_eq!(places.update(&Measures::new(), &Item::new()), None);
         assert_eq!(places.into_parts(), (None, None));
     }
 
     #[test]
     fn a_range_needs_a_sort_key() {
-        let names = KeyNames { partition: "id".to_owned(), sort: None };
+        let names = KeyNames { partition: "id".into(), sort: None };
         let id = Value::text("a");
         assert_eq!(Placeholders::default().key_condition(&id, &SortRange::All, &names).unwrap(), "#0 = :0");
         let range = SortRange::BeginsWith("x".to_owned());

@@ -10,7 +10,7 @@ use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::model::decimal::Decimal;
-use crate::model::value::{Item, Kind, Value};
+use crate::model::value::{Item, Kind, Text, Value};
 
 /// Deepest nesting of maps and lists that DynamoDB stores.
 pub const NESTING_MAX: usize = 32;
@@ -84,10 +84,10 @@ fn typed_item(members: &Members) -> Result<Item, String> {
     typed_members(members, "", 1).map(Item)
 }
 
-fn typed_members(members: &Members, path: &str, depth: usize) -> Result<BTreeMap<String, Value>, String> {
+fn typed_members(members: &Members, path: &str, depth: usize) -> Result<BTreeMap<Text, Value>, String> {
     let decode = |(name, value): &(String, &RawValue)| {
         let path = join(path, name);
-        Ok((name.clone(), typed_value(value, &path, depth)?))
+        Ok((name.as_str().into(), typed_value(value, &path, depth)?))
     };
     members.0.iter().map(decode).collect()
 }
@@ -131,10 +131,10 @@ fn typed_scalar(value: &RawValue, kind: Kind, path: &str) -> Result<Value, Strin
     }
 }
 
-fn plain_members(members: Members, path: &str, depth: usize) -> Result<BTreeMap<String, Value>, String> {
+fn plain_members(members: Members, path: &str, depth: usize) -> Result<BTreeMap<Text, Value>, String> {
     let decode = |(name, value): (String, &RawValue)| {
         let path = join(path, &name);
-        Ok((name, plain_value(value.get(), &path, depth)?))
+        Ok((name.into(), plain_value(value.get(), &path, depth)?))
     };
     members.0.into_iter().map(decode).collect()
 }
@@ -256,9 +256,9 @@ mod tests {
         assert_eq!(item.text("T"), Some("ä\n"));
         assert_eq!(item.get("B"), Some(&Value::Bool(true)));
         assert_eq!(item.get("Z"), Some(&Value::Null(true)));
-        let inner = Value::M(BTreeMap::from([("b".to_owned(), Value::text("c"))]));
+        let inner = Value::M(BTreeMap::from([("b".into(), Value::text("c"))]));
         let list = Value::L(vec![Value::N(Decimal::from(1)), inner]);
-        assert_eq!(item.get("M"), Some(&Value::M(BTreeMap::from([("a".to_owned(), list)]))));
+        assert_eq!(item.get("M"), Some(&Value::M(BTreeMap::from([("a".into(), list)]))));
     }
 
     #[test]

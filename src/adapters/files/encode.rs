@@ -61,7 +61,7 @@ mod tests {
                 format!("{digits}e{exponent}").parse::<Decimal>().ok()
             });
         let leaf = prop_oneof![
-            any::<String>().prop_map(Value::S),
+            any::<String>().prop_map(Value::text),
             number.prop_map(Value::N),
             any::<bool>().prop_map(Value::Bool),
             Just(Value::Null(true)),
@@ -69,7 +69,7 @@ mod tests {
         leaf.prop_recursive(4, 32, 6, |inner| {
             prop_oneof![
                 proptest::collection::vec(inner.clone(), 0..6).prop_map(Value::L),
-                proptest::collection::btree_map(any::<String>(), inner, 0..6).prop_map(Value::M),
+                proptest::collection::btree_map(any::<String>().prop_map_into(), inner, 0..6).prop_map(Value::M),
             ]
         })
     }
@@ -80,7 +80,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(map in proptest::collection::btree_map("[a-zA-Z]{1,8}", plain_value(), 0..6)) {
+        fn what_is_written_is_read_back(map in proptest::collection::btree_map("[a-zA-Z]{1,8}".prop_map_into(), plain_value(), 0..6)) {
             // A key makes it an item; without one it might be read as DynamoDB JSON.
             let item = Item(map).with("PK", Value::text("x"));
             prop_assert_eq!(decode::parse_item(&written(&item)).unwrap(), item);

@@ -9,7 +9,7 @@ use super::store::SimStore;
 use crate::derive::{derive, without_sums};
 use crate::model::key::TableKey;
 use crate::model::spec::Model;
-use crate::model::value::{Item, MARKER, Value};
+use crate::model::value::{Item, MARKER, Text, Value};
 use crate::plan::ledger::{Applied, LedgerRow, item_hash};
 use crate::plan::write::TableRef;
 
@@ -18,8 +18,8 @@ use crate::plan::write::TableRef;
 pub fn audit(store: &SimStore) -> Vec<String> {
     let mut faults = Vec::new();
     let ledger = ledger(store, &mut faults);
-    let mut sums: BTreeMap<(TableKey, String), BigDecimal> = BTreeMap::new();
-    let mut rows: BTreeMap<TableKey, (String, String)> = BTreeMap::new();
+    let mut sums: BTreeMap<(TableKey, Text), BigDecimal> = BTreeMap::new();
+    let mut rows: BTreeMap<TableKey, (Text, Text)> = BTreeMap::new();
     for row in ledger.values() {
         for count in &row.applied.counts {
             for (measure, number) in &count.measures {
@@ -32,14 +32,14 @@ pub fn audit(store: &SimStore) -> Vec<String> {
             }
         }
     }
-    let mut stored_sums: BTreeMap<(TableKey, String), BigDecimal> = BTreeMap::new();
-    let mut stored_rows: BTreeMap<TableKey, (String, String)> = BTreeMap::new();
+    let mut stored_sums: BTreeMap<(TableKey, Text), BigDecimal> = BTreeMap::new();
+    let mut stored_rows: BTreeMap<TableKey, (Text, Text)> = BTreeMap::new();
     for (key, item) in store.table(TableRef::Source).items() {
         match item.text(MARKER) {
             None => {}
             Some(marker) if marker.starts_with("aggregate/") => stored_sums.extend(measures(key, item)),
             Some(marker) => {
-                stored_rows.insert(key.clone(), (marker.to_owned(), item_hash(item)));
+                stored_rows.insert(key.clone(), (marker.into(), item_hash(item)));
             }
         }
     }
@@ -108,7 +108,7 @@ pub fn ledger(store: &SimStore, faults: &mut Vec<String>) -> BTreeMap<TableKey, 
     rows
 }
 
-fn measures<'a>(key: &'a TableKey, item: &'a Item) -> impl Iterator<Item = ((TableKey, String), BigDecimal)> + 'a {
+fn measures<'a>(key: &'a TableKey, item: &'a Item) -> impl Iterator<Item = ((TableKey, Text), BigDecimal)> + 'a {
     let is_measure = |name: &str| ["Total", "Count_", "Sum_", "SumSq_"].iter().any(|prefix| name.starts_with(prefix));
     item.0.iter().filter(move |(name, _)| is_measure(name)).filter_map(|(name, value)| match value {
         Value::N(number) => Some(((key.clone(), name.clone()), wide(number))),

@@ -119,7 +119,7 @@ impl SimStore {
         let mut world = self.lock();
         let key = TableKey::of(&item, &world.source.names)
             .ok_or_else(|| refused("one of the required keys was not given a value"))?;
-        let op = Op::Put(item.clone());
+        let op = Op::Put(item.clone().into());
         let write = Write { table: TableRef::Source, key, op, condition: Condition::Always };
         world.source.check_write(&write).map_err(|reason| refused(&reason))?;
         world.application(&write.key, Some(item), None);

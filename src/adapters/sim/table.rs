@@ -6,7 +6,7 @@ use crate::engine::ports::{Page, SortRange};
 use crate::model::decimal::Decimal;
 use crate::model::key::{KeyNames, PARTITION_KEY_SIZE_MAX, SORT_KEY_SIZE_MAX, TableKey};
 use crate::model::spec::Table;
-use crate::model::value::{ITEM_SIZE_MAX, Item, Kind, Value};
+use crate::model::value::{ITEM_SIZE_MAX, Item, Kind, Text, Value};
 use crate::plan::state;
 use crate::plan::write::{Condition, Op, Write};
 
@@ -78,7 +78,7 @@ impl SimTable {
             }
             Op::Update { add, set } => {
                 let touched = add.keys().chain(set.0.keys());
-                let is_key = |name: &String| *name == self.names.partition || Some(name) == self.names.sort.as_ref();
+                let is_key = |name: &Text| *name == self.names.partition || Some(name) == self.names.sort.as_ref();
                 if touched.clone().any(is_key) {
                     return Err("cannot update an attribute that is part of the key".to_owned());
                 }
@@ -114,7 +114,7 @@ impl SimTable {
     pub fn evaluate(&self, write: &Write) -> Result<Option<Item>, String> {
         let stored = self.items.get(&write.key);
         match &write.op {
-            Op::Put(item) => Ok(Some(item.clone())),
+            Op::Put(item) => Ok(Some(Item::clone(item))),
             Op::Delete => Ok(None),
             Op::Update { add, set } => {
                 let mut item = stored.cloned().unwrap_or_else(|| write.key.to_item(&self.names));
@@ -238,10 +238,7 @@ mod tests {
     fn add_creates_keeps_and_refuses_39_digits() {
         let mut table = SimTable::state();
         let add = |n: &str| {
-            write(
-                Op::Update { add: [("N".to_owned(), n.parse().unwrap())].into(), set: Item::new() },
-                Condition::Always,
-            )
+            write(Op::Update { add: [("N".into(), n.parse().unwrap())].into(), set: Item::new() }, Condition::Always)
         };
         let zero = table.evaluate(&add("0")).unwrap().unwrap();
         assert_eq!(zero.get("N"), Some(&number("0")), "adding 0 creates the attribute");
@@ -255,8 +252,8 @@ mod tests {
     #[test]
     fn conditions_look_at_what_is_stored() {
         let mut table = SimTable::state();
-        let absent_or = Condition::AbsentOrEquals("M".to_owned(), Value::text("x"));
-        let equals = Condition::Equals("M".to_owned(), Value::text("x"));
+        let absent_or = Condition::AbsentOrEquals("M".into(), Value::text("x"));
+        let equals = Condition::Equals("M".into(), Value::text("x"));
         let holds =
             |table: &SimTable, condition: &Condition| table.condition_holds(&write(Op::Delete, condition.clone()));
         assert!(holds(&table, &Condition::Absent) && holds(&table, &absent_or) && !holds(&table, &equals));
@@ -264,14 +261,14 @@ mod tests {
         assert!(!holds(&table, &Condition::Absent) && holds(&table, &absent_or) && holds(&table, &equals));
         table.set(&TableKey::text("a", "b"), Some(Item::new()));
         assert!(!holds(&table, &absent_or) && !holds(&table, &equals));
-        let pairs = ["x", "y"].map(|text| (text.to_uppercase(), Value::text(text)));
+        let pairs = ["x", "y"].map(|text| (text.to_uppercase().into(), Value::text(text)));
         let all = Condition::AbsentOrAll(pairs.to_vec());
         assert!(!holds(&table, &all));
         table.set(&TableKey::text("a", "b"), Some(Item(pairs.into())));
         assert!(holds(&table, &all));
         table.set(&TableKey::text("a", "b"), None);
         assert!(holds(&table, &all));
-        let with = |value: Option<Value>| Condition::All(vec![("M".to_owned(), value)]);
+        let with = |value: Option<Value>| Condition::All(vec![("M".into(), value)]);
         assert!(holds(&table, &with(None)) && !holds(&table, &with(Some(Value::text("x")))));
         table.set(&TableKey::text("a", "b"), Some(Item::new().with("M", Value::text("x"))));
         assert!(!holds(&table, &with(None)) && holds(&table, &with(Some(Value::text("x")))));

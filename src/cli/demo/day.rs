@@ -96,13 +96,13 @@ impl Step {
             let (Act::Put(item) | Act::Update(item) | Act::Delete(item)) = act;
             let Some(key) = TableKey::of(item, names) else { bail!("an item of `{}` has no key", self.say) };
             let op = match act {
-                Act::Put(item) => Op::Put(item.clone()),
+                Act::Put(item) => Op::Put(item.clone().into()),
                 Act::Delete(_) => Op::Delete,
                 Act::Update(changes) => {
                     let found = store.get(TableRef::Source, std::slice::from_ref(&key)).await?.pop().flatten();
                     let mut item = found.with_context(|| format!("no item {key} to update"))?;
                     item.0.extend(changes.0.clone());
-                    Op::Put(item)
+                    Op::Put(item.into())
                 }
             };
             writes.push(Write { table: TableRef::Source, key, op, condition: Condition::Always });

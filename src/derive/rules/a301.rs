@@ -1,7 +1,7 @@
 //! A301: a required attribute is missing.
 
 use crate::derive::findings::{Details, Findings};
-use crate::derive::scope::{Scope, carried};
+use crate::derive::scope::{Carried, Scope};
 use crate::model::derived::Severity;
 use crate::model::spec::Attribute;
 
@@ -26,8 +26,8 @@ Write the attribute, or declare it optional.
 ",
 };
 
-pub fn check(scope: &Scope<'_>, attribute: &Attribute, findings: &mut Findings<'_>) {
-    if !attribute.required || carried(attribute, scope.item).is_some() {
+pub fn check(scope: &Scope<'_>, attribute: &Attribute, carried: Option<Carried<'_>>, findings: &mut Findings<'_>) {
+    if !attribute.required || carried.is_some() {
         return;
     }
     let (name, entity) = (&attribute.name, &scope.entity.name);

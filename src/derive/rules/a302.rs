@@ -1,7 +1,7 @@
 //! A302: an attribute of another type than declared.
 
 use crate::derive::findings::{Details, Findings, shown};
-use crate::derive::scope::{Scope, carried, is_none};
+use crate::derive::scope::Carried;
 use crate::model::derived::Severity;
 use crate::model::spec::{Attribute, Format};
 use crate::model::value::Value;
@@ -27,11 +27,10 @@ Write the declared type; leave an optional attribute out instead of writing NULL
 ",
 };
 
-pub fn check(scope: &Scope<'_>, attribute: &Attribute, findings: &mut Findings<'_>) {
-    let Some((name, value)) = carried(attribute, scope.item) else { return };
+pub fn check(attribute: &Attribute, (name, value): Carried<'_>, findings: &mut Findings<'_>) {
     // A time to live as text has a rule of its own, which names the number that was meant.
     let is_text_epoch = attribute.format == Some(Format::EpochSeconds) && matches!(value, Value::S(_));
-    if value.kind() == attribute.kind || is_none(attribute, value) || is_text_epoch {
+    if value.kind() == attribute.kind || is_text_epoch {
         return;
     }
     let (is, declared, actual) = (value.kind().name(), attribute.kind.name(), shown(value));

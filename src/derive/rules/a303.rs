@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::derive::findings::{Details, Findings, cut};
 use crate::derive::render::plain;
-use crate::derive::scope::{Scope, carried, is_none};
+use crate::derive::scope::Carried;
 use crate::model::derived::Severity;
 use crate::model::spec::Attribute;
 use crate::model::value::Value;
@@ -30,9 +30,8 @@ Write a declared value, or declare the new one.
 ",
 };
 
-pub fn check(scope: &Scope<'_>, attribute: &Attribute, findings: &mut Findings<'_>) {
-    let Some((name, value)) = carried(attribute, scope.item) else { return };
-    if attribute.one_of.is_empty() || value.kind() != attribute.kind || is_none(attribute, value) {
+pub fn check(attribute: &Attribute, (name, value): Carried<'_>, findings: &mut Findings<'_>) {
+    if attribute.one_of.is_empty() || value.kind() != attribute.kind {
         return;
     }
     let texts: Vec<Cow<'_, str>> = match value {

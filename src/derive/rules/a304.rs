@@ -1,7 +1,7 @@
 //! A304: a date or time in another format than declared.
 
 use crate::derive::findings::{Details, Findings, shown};
-use crate::derive::scope::{Scope, carried, is_none};
+use crate::derive::scope::Carried;
 use crate::model::derived::Severity;
 use crate::model::spec::{Attribute, Format};
 use crate::model::time::{self, TimeError};
@@ -30,11 +30,10 @@ Write ISO 8601; convert to UTC where the model says so. For \"no date\" leave th
 ",
 };
 
-pub fn check(scope: &Scope<'_>, attribute: &Attribute, findings: &mut Findings<'_>) {
+pub fn check(attribute: &Attribute, (name, value): Carried<'_>, findings: &mut Findings<'_>) {
     let Some(format) = attribute.format else { return };
-    let Some((name, value)) = carried(attribute, scope.item) else { return };
     let wanted = if format == Format::EpochSeconds { Kind::N } else { Kind::S };
-    if value.kind() != wanted || is_none(attribute, value) {
+    if value.kind() != wanted {
         return;
     }
     if let Err(TimeError::Format { expected, .. }) = time::check(value, format) {

@@ -1,7 +1,7 @@
 //! A305: a date or time that cannot be.
 
 use crate::derive::findings::{Details, Findings, shown};
-use crate::derive::scope::{Scope, carried, is_none};
+use crate::derive::scope::Carried;
 use crate::model::derived::Severity;
 use crate::model::spec::{Attribute, Format};
 use crate::model::time::{self, TimeError};
@@ -28,12 +28,8 @@ Write the day that was meant; leave the attribute out where there is none.
 ",
 };
 
-pub fn check(scope: &Scope<'_>, attribute: &Attribute, findings: &mut Findings<'_>) {
+pub fn check(attribute: &Attribute, (name, value): Carried<'_>, findings: &mut Findings<'_>) {
     let Some(format) = attribute.format.filter(|format| *format != Format::EpochSeconds) else { return };
-    let Some((name, value)) = carried(attribute, scope.item) else { return };
-    if is_none(attribute, value) {
-        return;
-    }
     if let Err(TimeError::Impossible { reason, .. }) = time::check(value, format) {
         found(name, value, reason, findings);
     }

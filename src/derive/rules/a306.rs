@@ -1,7 +1,7 @@
 //! A306: a time to live that is no number of seconds.
 
 use crate::derive::findings::{Details, Findings, shown};
-use crate::derive::scope::{Scope, carried, is_none};
+use crate::derive::scope::Carried;
 use crate::model::derived::Severity;
 use crate::model::spec::{Attribute, Format};
 use crate::model::time::{self, TimeError};
@@ -30,13 +30,8 @@ Write whole seconds as a number.
 };
 
 /// An attribute declared as seconds since 1970.
-pub fn check(scope: &Scope<'_>, attribute: &Attribute, findings: &mut Findings<'_>) {
-    if attribute.format != Some(Format::EpochSeconds) {
-        return;
-    }
-    if let Some((name, value)) = carried(attribute, scope.item)
-        && !is_none(attribute, value)
-    {
+pub fn check(attribute: &Attribute, (name, value): Carried<'_>, findings: &mut Findings<'_>) {
+    if attribute.format == Some(Format::EpochSeconds) {
         check_value(name, value, findings);
     }
 }

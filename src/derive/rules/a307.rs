@@ -1,7 +1,7 @@
 //! A307: a number outside its declared range.
 
 use crate::derive::findings::{Details, Findings, shown};
-use crate::derive::scope::{Scope, carried, is_none};
+use crate::derive::scope::Carried;
 use crate::model::derived::Severity;
 use crate::model::spec::Attribute;
 use crate::model::value::Value;
@@ -27,12 +27,8 @@ Mend the value, or widen the range in the model.
 ",
 };
 
-pub fn check(scope: &Scope<'_>, attribute: &Attribute, findings: &mut Findings<'_>) {
-    let Some((name, value)) = carried(attribute, scope.item) else { return };
+pub fn check(attribute: &Attribute, (name, value): Carried<'_>, findings: &mut Findings<'_>) {
     let Value::N(number) = value else { return };
-    if is_none(attribute, value) {
-        return;
-    }
     let expected = match (&attribute.min, &attribute.max) {
         (Some(min), _) if number < min => format!("at least {min}"),
         (_, Some(max)) if number > max => format!("at most {max}"),

@@ -1,5 +1,7 @@
 //! A309: a value that cannot be written into a derived or index key.
 
+use std::fmt;
+
 use crate::derive::findings::{Details, Findings, MESSAGE_SIZE_MAX};
 use crate::model::derived::Severity;
 
@@ -26,8 +28,27 @@ Mend the value, or widen the padding in the model (all entries are then written 
 ",
 };
 
-/// What is left out (`listing by_years`), the attribute that it is made of where there is one, and why.
-pub fn found(what: &str, attribute: Option<&str>, actual: Option<String>, reason: &str, findings: &mut Findings<'_>) {
+/// What an item is left out of: `listing by_years`.
+#[derive(Clone, Copy)]
+pub struct LeftOut<'a> {
+    pub kind: &'static str,
+    pub name: &'a str,
+}
+
+impl fmt::Display for LeftOut<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind, self.name)
+    }
+}
+
+/// What is left out, the attribute that it is made of where there is one, and why.
+pub fn found(
+    what: LeftOut<'_>,
+    attribute: Option<&str>,
+    actual: Option<String>,
+    reason: &str,
+    findings: &mut Findings<'_>,
+) {
     let why = format!(": {reason}; mend the value, or the key in the model");
     // One reason often keeps an item out of several: it is said once.
     if let Some(first) = findings.find(&RULE, attribute)

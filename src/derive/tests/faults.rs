@@ -242,9 +242,9 @@ fn a_key_that_cannot_be_indexed_is_frozen() {
     assert_eq!(keyed(n("5"), sort()), ["G205 GSI1PK type S"]);
     assert_eq!(keyed(Value::Null(true), sort()), ["G205 GSI1PK type S"]);
     assert_eq!(keyed(Value::text("SITE#1"), Value::text("")), ["G205 GSI1SK a value that is not empty"]);
-    let long = Value::S(format!("SITE#{}", "é".repeat(1022)));
+    let long = Value::text(format!("SITE#{}", "é".repeat(1022)));
     assert_eq!(keyed(long, sort()), ["G205 GSI1PK at most 2048 bytes"]);
-    let just = Value::S(format!("SITE#{}", "é".repeat(1021)));
+    let just = Value::text(format!("SITE#{}", "é".repeat(1021)));
     assert_eq!(keyed(just, sort()), NONE);
 }
 
@@ -284,7 +284,7 @@ fn what_does_not_fit_a_derived_key_is_left_out_and_told() {
     let derived_codes = |item: &Item| {
         let derived = derived(&model, item);
         let codes: Vec<String> = derived.findings.iter().map(|f| f.code.clone()).collect();
-        let rows = derived.rows.iter().filter(|row| row.kind == RowKind::Listing).map(|row| row.name.clone());
+        let rows = derived.rows.iter().filter(|row| row.kind == RowKind::Listing).map(|row| row.name.to_string());
         (codes, rows.collect::<Vec<_>>())
     };
     let names = |names: &[&str]| strings(names);

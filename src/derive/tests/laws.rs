@@ -60,7 +60,7 @@ fn text() -> impl Strategy<Value = String> {
 fn value() -> impl Strategy<Value = Value> {
     let number = "-?[0-9]{1,20}(\\.[0-9]{1,18})?(E-?[0-9]{1,2})?".prop_filter_map("a number", |text| text.parse().ok());
     let leaf = prop_oneof![
-        6 => text().prop_map(Value::S),
+        6 => text().prop_map(Value::text),
         2 => number.prop_map(Value::N),
         1 => any::<bool>().prop_map(Value::Bool),
         1 => Just(Value::Null(true)),
@@ -68,7 +68,10 @@ fn value() -> impl Strategy<Value = Value> {
         1 => btree_set(text(), 1..3).prop_map(Value::Ss),
     ];
     leaf.prop_recursive(2, 6, 3, |inner| {
-        prop_oneof![vec(inner.clone(), 0..3).prop_map(Value::L), btree_map(text(), inner, 0..3).prop_map(Value::M)]
+        prop_oneof![
+            vec(inner.clone(), 0..3).prop_map(Value::L),
+            btree_map(text().prop_map_into(), inner, 0..3).prop_map(Value::M)
+        ]
     })
 }
 
@@ -85,8 +88,8 @@ fn names(model: &Model) -> Vec<String> {
 }
 
 fn arbitrary(model: Model) -> impl Strategy<Value = (Model, TableKey, Item)> {
-    let key_value = || prop_oneof![8 => text().prop_map(Value::S), 1 => value()];
-    let attributes = btree_map(select(names(&model)), value(), 0..10);
+    let key_value = || prop_oneof![8 => text().prop_map(Value::text), 1 => value()];
+    let attributes = btree_map(select(names(&model)).prop_map_into(), value(), 0..10);
     (key_value(), prop::option::weighted(0.95, key_value()), attributes)
         .prop_map(move |(partition, sort, attributes)| (model.clone(), TableKey { partition, sort }, Item(attributes)))
 }
@@ -99,7 +102,7 @@ fn nearly_good(model: Model, items: Vec<Item>) -> impl Strategy<Value = (Model, 
         match value {
             Some(value) => item.insert(name, value),
             None => {
-                item.0.remove(&name);
+                item.0.remove(name.as_str());
             }
         }
         let key = TableKey::of(&item, &model.table.key_names()).unwrap_or_else(|| TableKey::text("USER#x", "USER#x"));

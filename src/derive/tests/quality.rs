@@ -7,7 +7,7 @@ use crate::derive::{Fold, derive};
 use crate::model::key::TableKey;
 use crate::model::spec::{Attribute, Format, Model};
 use crate::model::time::{days_until, parse_timestamp};
-use crate::model::value::{Item, Kind, Value};
+use crate::model::value::{Item, Kind, Text, Value};
 
 use super::{derived, verdicts};
 
@@ -181,7 +181,7 @@ fn the_published_sample_gives_the_right_counts_and_no_finding() {
         ["DEVICES: Count_Available 1, Count_Calibrating 1, Count_InUse 2, Count_Maintenance 1, Total 5"]
     );
     let p001 = &fold.aggregates(&model)[0];
-    let names: Vec<&str> = p001.measures.keys().map(String::as_str).collect();
+    let names: Vec<&str> = p001.measures.keys().map(Text::as_str).collect();
     assert_eq!(names, ["Count_Cancelled", "Count_Complete", "Count_InProgress", "Count_Pending", "Total"]);
     assert_eq!(p001.group, item([("ProjectID", "P001")]));
     let checked: Vec<(&str, u64)> = fold.checked().iter().map(|(name, n)| (name.as_str(), *n)).collect();
@@ -221,7 +221,7 @@ fn a_listing_sorts_by_its_key_and_stays_out_of_the_indexes() {
     );
     let entry = fold.listings().next().unwrap().item;
     assert_eq!(entry.get("Copy"), Some(&Value::M(item([("Name", "TECH002"), ("Status", "Suspended")]).0)));
-    let names: Vec<&str> = entry.0.keys().map(String::as_str).collect();
+    let names: Vec<&str> = entry.0.keys().map(Text::as_str).collect();
     assert_eq!(names, ["Copy", "Group", "PK", "SK", "Source", "_keeper"]);
     assert_eq!(entry.text("_keeper"), Some("listing/by_certificate"));
 }

@@ -27,7 +27,7 @@ pub fn skills() -> (Model, Vec<Item>) {
 /// Flat JSON lines; numbers by their text.
 fn items(lines: &str) -> Vec<Item> {
     let value = |value: serde_json::Value| match value {
-        serde_json::Value::String(text) => Value::S(text),
+        serde_json::Value::String(text) => Value::S(text.into()),
         serde_json::Value::Bool(flag) => Value::Bool(flag),
         serde_json::Value::Number(number) => Value::N(number.to_string().parse().unwrap()),
         serde_json::Value::Array(list) => Value::L(list.iter().map(|one| Value::text(one.as_str().unwrap())).collect()),
@@ -35,7 +35,7 @@ fn items(lines: &str) -> Vec<Item> {
     };
     let item = |line: &str| {
         let map: serde_json::Map<String, serde_json::Value> = serde_json::from_str(line).unwrap();
-        Item(map.into_iter().map(|(name, one)| (name, value(one))).collect())
+        Item(map.into_iter().map(|(name, one)| (name.into(), value(one))).collect())
     };
     lines.lines().filter(|line| !line.trim().is_empty()).map(item).collect()
 }

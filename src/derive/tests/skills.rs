@@ -4,7 +4,7 @@ use crate::derive::testing::{aggregate, attribute, entity, entity_index, index, 
 use crate::derive::{Fold, without_sums};
 use crate::model::derived::RowKind;
 use crate::model::spec::{Attribute, Format, Model};
-use crate::model::value::{Item, Kind, Value};
+use crate::model::value::{Item, Kind, Text, Value};
 
 use super::{derived, verdicts};
 
@@ -177,7 +177,7 @@ fn a_square_over_38_digits_is_left_out_alone() {
     let codes: Vec<&str> = derived.findings.iter().map(|f| f.code.as_str()).collect();
     assert_eq!(codes, ["A308", "A309"], "the padding of the listing is too narrow as well");
     let measures = &derived.counts[0].measures;
-    let names: Vec<&str> = measures.keys().map(String::as_str).collect();
+    let names: Vec<&str> = measures.keys().map(Text::as_str).collect();
     assert_eq!(names, ["Count_Expert", "Sum_YearsOfExperience", "Total"]);
     assert!(derived.rows.iter().all(|row| row.kind == RowKind::Finding));
 }
@@ -189,7 +189,7 @@ fn without_sums_keeps_all_but_the_sums() {
     let key = crate::derive::testing::key_of(&model, &item);
     let whole = derived(&model, &item);
     let less = without_sums(&model, &key, &whole, "38 digits are full");
-    let names: Vec<&str> = less.counts[0].measures.keys().map(String::as_str).collect();
+    let names: Vec<&str> = less.counts[0].measures.keys().map(Text::as_str).collect();
     assert_eq!(names, ["Count_Other", "Total"]);
     let codes: Vec<&str> = less.findings.iter().map(|f| f.code.as_str()).collect();
     assert_eq!(codes, ["A303", "A308", "A309"]);

@@ -79,9 +79,9 @@ impl Beat {
             .with("UpdatedAt", Value::text(timestamp(now)));
         let condition = match begun {
             false => Condition::Always,
-            true => Condition::AbsentOrEquals(RUN.to_owned(), Value::text(self.run.clone())),
+            true => Condition::AbsentOrEquals(RUN.into(), Value::text(self.run.clone())),
         };
-        Write { table: TableRef::State, key, op: Op::Put(item), condition }
+        Write { table: TableRef::State, key, op: Op::Put(item.into()), condition }
     }
 
     /// True if the worker has not moved from the one to the other.
@@ -123,10 +123,10 @@ pub fn claim(worker: &str, consumer: &str, row: Option<&LeaseRow>, fresh: &Check
     let term = row.and_then(|row| row.term).unwrap_or(0) + 1;
     let (set, condition) = match row {
         None => (fresh.attributes(), Condition::Absent),
-        Some(LeaseRow { term: Some(seen), .. }) => (Item::new(), Condition::Equals(LEASE.to_owned(), number(*seen))),
+        Some(LeaseRow { term: Some(seen), .. }) => (Item::new(), Condition::Equals(LEASE.into(), number(*seen))),
         Some(row) => {
             let read_at = Value::text(timestamp(row.checkpoint.read_at));
-            (Item::new(), Condition::Equals("ReadAt".to_owned(), read_at))
+            (Item::new(), Condition::Equals("ReadAt".into(), read_at))
         }
     };
     let set = set.with(OWNER, Value::text(worker)).with(LEASE, number(term));
@@ -136,18 +136,18 @@ pub fn claim(worker: &str, consumer: &str, row: Option<&LeaseRow>, fresh: &Check
 /// The write that frees a shard: the next look of any worker finds it.
 pub fn release(key: &ShardKey, consumer: &str, term: u64) -> Write {
     let set = Item::new().with(OWNER, Value::text("")).with(LEASE, number(term + 1));
-    update(key, consumer, set, Condition::Equals(LEASE.to_owned(), number(term)))
+    update(key, consumer, set, Condition::Equals(LEASE.into(), number(term)))
 }
 
 /// The delete of one's own row at the end.
 pub fn leave(arn: &str, consumer: &str, beat: &Beat) -> Write {
-    let condition = Condition::Equals(RUN.to_owned(), Value::text(beat.run.clone()));
+    let condition = Condition::Equals(RUN.into(), Value::text(beat.run.clone()));
     Write { table: TableRef::State, key: state::worker_key(arn, consumer, &beat.worker), op: Op::Delete, condition }
 }
 
 /// The delete of a dead worker's row, unless it has moved after all.
 pub fn bury(arn: &str, consumer: &str, beat: &Beat) -> Write {
-    let condition = Condition::Equals(BEAT.to_owned(), number(beat.count));
+    let condition = Condition::Equals(BEAT.into(), number(beat.count));
     Write { table: TableRef::State, key: state::worker_key(arn, consumer, &beat.worker), op: Op::Delete, condition }
 }
 

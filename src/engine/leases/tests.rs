@@ -374,16 +374,13 @@ fn every_change_of_hands_is_on_condition_of_what_was_seen() {
     let row = |term| LeaseRow { checkpoint: fresh.clone(), owner: Some("b".to_owned()), term };
     let condition = |row: Option<&LeaseRow>| claim("a", "c", row, &fresh).0.condition;
     assert_eq!(condition(None), Condition::Absent);
-    assert_eq!(condition(Some(&row(Some(7)))), Condition::Equals("Lease".to_owned(), number("7")));
+    assert_eq!(condition(Some(&row(Some(7)))), Condition::Equals("Lease".into(), number("7")));
     // A row from before there were leases.
     assert!(matches!(condition(Some(&row(None))), Condition::Equals(name, _) if name == "ReadAt"));
-    assert_eq!(release(&fresh.key, "c", 7).condition, Condition::Equals("Lease".to_owned(), number("7")));
+    assert_eq!(release(&fresh.key, "c", 7).condition, Condition::Equals("Lease".into(), number("7")));
     // Storing a position under a lease does not touch the lease.
     let stored = fresh.write("c", Some(7));
-    assert_eq!(
-        (stored.table, &stored.condition),
-        (TableRef::State, &Condition::Equals("Lease".to_owned(), number("7")))
-    );
+    assert_eq!((stored.table, &stored.condition), (TableRef::State, &Condition::Equals("Lease".into(), number("7"))));
     let Op::Update { add, set } = &stored.op else { panic!("{stored:?}") };
     assert!(add.is_empty() && set.get("Lease").is_none() && set.get("Owner").is_none());
     assert_eq!(

@@ -48,7 +48,7 @@ impl FormerNames {
                     table: TableRef::Source,
                     key: count.key.clone(),
                     op: Op::Update { add: BTreeMap::new(), set },
-                    condition: Condition::Equals(MARKER.to_owned(), Value::S(former)),
+                    condition: Condition::Equals(MARKER.into(), Value::S(former.into())),
                 });
             }
         }

@@ -30,7 +30,7 @@ fn check_exact(world: &World) {
 /// The engine goes on under another model.
 fn change(world: &mut World, hash: &str, change: impl FnOnce(&mut Model)) {
     let mut model = Model::clone(&world.model);
-    model.hash = hash.to_owned();
+    model.hash = hash.into();
     change(&mut model);
     world.model = Arc::new(model);
     world.engine.model = world.model.clone();

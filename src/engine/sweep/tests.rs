@@ -115,7 +115,7 @@ impl World {
             self.store.delete(&row);
         }
         for row in &derived.rows {
-            self.store.put(row.item.clone()).unwrap();
+            self.store.put(Item::clone(&row.item)).unwrap();
         }
         rows.insert(name.to_owned(), derived.rows.into_iter().map(|row| row.key).collect());
     }

@@ -256,7 +256,7 @@ fn an_aggregate_that_was_renamed_in_place_is_taken_over() {
     world.store.put(job(2, "p", "Open", "1")).unwrap();
     world.settle();
     let mut renamed = model();
-    renamed.hash = "model-2".to_owned();
+    renamed.hash = "model-2".into();
     renamed.aggregates[0].name = "jobs_of_project".to_owned();
     world.model = Arc::new(renamed);
     world.engine.model = world.model.clone();

@@ -206,7 +206,7 @@ fn a_row_that_another_worker_rewrote_is_not_mistaken_for_a_stranger() {
     world.store.put(job(1, "p", "Busy", "1")).unwrap();
     let records = world.pending();
     let mut renamed = model();
-    renamed.hash = "model-2".to_owned();
+    renamed.hash = "model-2".into();
     renamed.listings[0].name = "jobs_listed".to_owned();
     world.model = Arc::new(renamed.clone());
     world.engine.model = world.model.clone();

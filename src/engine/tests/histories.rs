@@ -327,7 +327,7 @@ proptest! {
             play.act(action);
         }
         let mut changed = model();
-        changed.hash = "model-2".to_owned();
+        changed.hash = "model-2".into();
         changed.aggregates.retain(|aggregate| aggregate.name != "by_project");
         changed.listings[0].name = "jobs_listed".to_owned();
         play.world.model = Arc::new(changed);

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::model::load::load;
+use crate::model::value::Text;
 
 /// An item of the sample files: plain JSON, numbers as numbers.
 fn item(line: &str) -> Item {
@@ -11,9 +12,9 @@ fn item(line: &str) -> Item {
             serde_json::Value::Null => Value::Null(true),
             serde_json::Value::Bool(flag) => Value::Bool(flag),
             serde_json::Value::Number(number) => Value::N(number.to_string().parse().unwrap()),
-            serde_json::Value::String(text) => Value::S(text),
+            serde_json::Value::String(text) => Value::S(text.into()),
             serde_json::Value::Array(list) => Value::L(list.into_iter().map(value).collect()),
-            serde_json::Value::Object(map) => Value::M(map.into_iter().map(|(k, v)| (k, value(v))).collect()),
+            serde_json::Value::Object(map) => Value::M(map.into_iter().map(|(k, v)| (k.into(), value(v))).collect()),
         }
     }
     match value(serde_json::from_str(line).unwrap()) {
@@ -37,13 +38,13 @@ fn played(model: &str, name: &str, sample: &str) -> World {
     world
 }
 
-fn numbers(world: &World, key: &TableKey) -> Vec<(String, String)> {
+fn numbers(world: &World, key: &TableKey) -> Vec<(Text, String)> {
     let item = world.store.item(TableRef::Source, key).unwrap();
     let numbers = item.0.iter().filter(|(name, _)| name.starts_with("Count_") || *name == "Total");
     numbers.filter_map(|(name, value)| Some((name.clone(), value.as_number()?.to_string()))).collect()
 }
 
-fn shown(pairs: &[(String, String)]) -> String {
+fn shown(pairs: &[(Text, String)]) -> String {
     pairs.iter().map(|(name, n)| format!("{name} {n}")).collect::<Vec<_>>().join(", ")
 }
 
@@ -57,7 +58,7 @@ fn check_that_nothing_is_left(mut world: World) {
     for (key, item) in world.store.table(TableRef::Source).items() {
         let is_zero = |value: &Value| value.as_number().is_none_or(crate::model::decimal::Decimal::is_zero);
         let names = world.model.table.key_names();
-        let is_key = |name: &String| *name == names.partition || Some(name) == names.sort.as_ref();
+        let is_key = |name: &Text| *name == names.partition || Some(name) == names.sort.as_ref();
         assert!(item.0.iter().all(|(name, value)| is_key(name) || is_zero(value)), "{key}: {item:?}");
         assert!(item.text("_keeper").unwrap().starts_with("aggregate/"), "{key}");
     }

@@ -6,7 +6,7 @@ use super::{Difference, DifferenceKind};
 use crate::model::decimal::{Decimal, Sum};
 use crate::model::derived::RowKind;
 use crate::model::key::{KeyNames, TableKey};
-use crate::model::value::{Item, MARKER, Value};
+use crate::model::value::{Item, MARKER, Text, Value};
 use crate::plan::ledger::{Applied, aggregate_marker, item_hash};
 
 /// Most parts of an item's derived data that a difference names.
@@ -17,7 +17,7 @@ const PARTS_MAX: usize = 3;
 pub(super) struct Found {
     pub difference: Difference,
     /// Digest of the derived item that was read, `UpdatedAt` and all; `None`: there was none, or it is not about one.
-    pub seen: Option<String>,
+    pub seen: Option<Text>,
     pub mend: Mend,
 }
 
@@ -29,8 +29,8 @@ pub(super) enum Mend {
     /// The aggregate item gets its marker, and a measure its sum.
     Aggregate {
         key: TableKey,
-        marker: String,
-        measure: Option<(String, Decimal)>,
+        marker: Text,
+        measure: Option<(Text, Decimal)>,
         /// A source item that counts in it.
         member: Option<TableKey>,
     },
@@ -53,7 +53,7 @@ impl Found {
     }
 
     fn seen(mut self, hash: Option<&str>) -> Found {
-        self.seen = hash.map(str::to_owned);
+        self.seen = hash.map(Text::from);
         self
     }
 
@@ -72,10 +72,10 @@ pub(super) struct Expected {
 
 /// What an aggregate item should say.
 struct Sums {
-    marker: String,
+    marker: Text,
     /// The first source item that counts in it.
     member: Option<TableKey>,
-    measures: BTreeMap<String, Sum>,
+    measures: BTreeMap<Text, Sum>,
 }
 
 /// The derived items that are in the table.
@@ -87,22 +87,22 @@ pub(super) struct Stored {
 }
 
 struct Aggregate {
-    marker: String,
+    marker: Text,
     /// By attribute, what may be a measure.
-    measures: BTreeMap<String, Value>,
-    hash: String,
+    measures: BTreeMap<Text, Value>,
+    hash: Text,
 }
 
 /// A listing, expiry or finding as it is stored.
 struct Row {
-    marker: String,
-    hash: String,
+    marker: Text,
+    hash: Text,
 }
 
 /// A listing, expiry or finding as a ledger row says.
 struct Claim {
-    marker: String,
-    hash: String,
+    marker: Text,
+    hash: Text,
     /// The source item; `None` where two claim it.
     owner: Option<TableKey>,
 }
@@ -112,7 +112,7 @@ impl Stored {
         let marker = item.0.get(MARKER).map(shown).unwrap_or_default();
         let hash = item_hash(&item);
         if kind(&marker) == Some("aggregate") {
-            let is_key = |name: &String| *name == names.partition || Some(name) == names.sort.as_ref();
+            let is_key = |name: &Text| *name == names.partition || Some(name) == names.sort.as_ref();
             let measures = item
                 .0
                 .into_iter()
@@ -170,7 +170,7 @@ impl Expected {
             } else {
                 // It may be an item of the application's that somebody marked, so nobody takes it away.
                 let expected = "aggregate/, listing/, expiry/ or finding/ and a name".to_owned();
-                Found::new(DifferenceKind::Marker, &key, row.marker.clone(), (expected, row.marker))
+                Found::new(DifferenceKind::Marker, &key, row.marker.clone(), (expected, row.marker.into()))
             };
             found.push(stray.seen(Some(&row.hash)));
         }
@@ -185,13 +185,13 @@ impl Claim {
             Some(Found::new(kind, key, marker.clone(), sides).seen(hash).mend(mend.clone()))
         };
         if let Some(aggregate) = stored.aggregates.remove(key) {
-            let sides = (marker.clone(), aggregate.marker);
+            let sides = (marker.to_string(), aggregate.marker.into());
             return found(DifferenceKind::Marker, sides, Some(&aggregate.hash));
         }
         match stored.rows.remove(key) {
             None => found(DifferenceKind::MissingRow, ("a row".to_owned(), "none".to_owned()), None),
             Some(row) if row.marker != marker => {
-                found(DifferenceKind::Marker, (marker.clone(), row.marker), Some(&row.hash))
+                found(DifferenceKind::Marker, (marker.to_string(), row.marker.into()), Some(&row.hash))
             }
             Some(row) if row.hash != self.hash => {
                 let content = |hash: &str| format!("content {}", hash.get(..8).unwrap_or(hash));
@@ -205,7 +205,7 @@ impl Claim {
 impl Sums {
     fn compare(&self, key: &TableKey, stored: &mut Stored, found: &mut Vec<Found>) {
         let mut mistaken = |other: &str, hash: &str| {
-            let sides = (self.marker.clone(), other.to_owned());
+            let sides = (self.marker.to_string(), other.to_owned());
             let difference = Found::new(DifferenceKind::Marker, key, self.marker.as_str(), sides);
             found.push(difference.seen(Some(hash)).mend(self.mend(key, None)));
         };
@@ -241,13 +241,13 @@ impl Sums {
                 Err(_) => Mend::No,
             };
             let expected = wanted.map_or_else(|error| format!("a sum of {error}"), |number| number.to_string());
-            let sides = (expected, value.map_or_else(|| "none".to_owned(), shown));
+            let sides = (expected, value.map_or_else(|| "none".to_owned(), |value| shown(value).into()));
             let difference = Found::new(DifferenceKind::Aggregate, key, format!("{name} {measure}"), sides);
             found.push(difference.seen(stored.map(|aggregate| aggregate.hash.as_str())).mend(mend));
         }
     }
 
-    fn mend(&self, key: &TableKey, measure: Option<(String, Decimal)>) -> Mend {
+    fn mend(&self, key: &TableKey, measure: Option<(Text, Decimal)>) -> Mend {
         Mend::Aggregate { key: key.clone(), marker: self.marker.clone(), measure, member: self.member.clone() }
     }
 }
@@ -286,9 +286,9 @@ fn is_measure(name: &str) -> bool {
     name == "Total" || ["Count_", "Sum_", "SumSq_"].iter().any(|prefix| name.starts_with(prefix))
 }
 
-fn shown(value: &Value) -> String {
+fn shown(value: &Value) -> Text {
     match value {
         Value::S(text) => text.clone(),
-        other => other.shown(),
+        other => other.shown().into(),
     }
 }

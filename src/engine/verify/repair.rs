@@ -31,7 +31,7 @@ use crate::engine::scan::{get, get_one};
 use crate::model::decimal::Decimal;
 use crate::model::key::TableKey;
 use crate::model::time::timestamp;
-use crate::model::value::{Item, MARKER, SOURCE, Value};
+use crate::model::value::{Item, MARKER, SOURCE, Text, Value};
 use crate::plan::ledger::{LedgerRow, REVISION, aggregate_marker, item_hash, revision};
 use crate::plan::pack::declared_measures;
 use crate::plan::write::{Condition, Op, TableRef, Write};
@@ -111,7 +111,7 @@ pub async fn repair<S: Store, C: Clock>(
 struct Broken<'f> {
     seen: Option<&'f str>,
     marker: &'f str,
-    measures: Vec<(&'f String, &'f Decimal)>,
+    measures: Vec<(&'f Text, &'f Decimal)>,
     member: Option<&'f TableKey>,
 }
 
@@ -199,7 +199,7 @@ impl<S: Store, C: Clock> Repair<'_, S, C> {
         key: &TableKey,
         item: Option<&Item>,
         marker: &str,
-        measures: &[(&String, &Decimal)],
+        measures: &[(&Text, &Decimal)],
         group: Option<&Item>,
     ) -> Write {
         let Engine { model, clock, .. } = self.engine;
@@ -208,7 +208,7 @@ impl<S: Store, C: Clock> Repair<'_, S, C> {
         let condition = match item {
             Some(item) => {
                 let names = measures.iter().map(|(name, _)| name.as_str()).chain([MARKER, UPDATED]);
-                Condition::All(names.map(|name| (name.to_owned(), item.get(name).cloned())).collect())
+                Condition::All(names.map(|name| (name.into(), item.get(name).cloned())).collect())
             }
             None => {
                 let declared = model.aggregates.iter().find(|known| aggregate_marker(&known.name) == marker);
@@ -317,13 +317,13 @@ fn is_final(reason: &CancelReason) -> bool {
 
 /// The ledger row's next revision, on condition that it is as it was read.
 fn next(mut row: LedgerRow) -> Write {
-    let condition = Condition::Equals(REVISION.to_owned(), revision(row.revision));
+    let condition = Condition::Equals(REVISION.into(), revision(row.revision));
     row.revision += 1;
-    Write { table: TableRef::State, key: LedgerRow::key(&row.source), op: Op::Put(row.to_item()), condition }
+    Write { table: TableRef::State, key: LedgerRow::key(&row.source), op: Op::Put(row.to_item().into()), condition }
 }
 
 /// The delete of a row, on condition that it still says whose it is.
 fn taking_away(key: &TableKey, item: &Item) -> Write {
-    let attributes = [MARKER, SOURCE].map(|name| (name.to_owned(), item.get(name).cloned()));
+    let attributes = [MARKER, SOURCE].map(|name| (name.into(), item.get(name).cloned()));
     Write { table: TableRef::Source, key: key.clone(), op: Op::Delete, condition: Condition::All(attributes.into()) }
 }

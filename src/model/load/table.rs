@@ -56,7 +56,7 @@ pub(super) fn read_model(sink: &mut Sink, mut root: Fields<'_>, name: &str, hash
         tombstone_days: days.unwrap_or(TOMBSTONE_DAYS_DEFAULT),
         severities,
         reports,
-        hash,
+        hash: hash.into(),
     }
 }
 

@@ -32,14 +32,14 @@ fn state_key(partition: &str, sort: &str) -> TableKey {
 }
 
 fn state_put(key: &TableKey, content: Item, condition: Condition) -> Write {
-    let names = KeyNames { partition: "PK".to_owned(), sort: Some("SK".to_owned()) };
+    let names = KeyNames { partition: "PK".into(), sort: Some("SK".into()) };
     put(TableRef::State, &names, key, content, condition)
 }
 
 fn put(table: TableRef, names: &KeyNames, key: &TableKey, content: Item, condition: Condition) -> Write {
     let mut item = key.to_item(names);
     item.0.extend(content.0);
-    Write { table, key: key.clone(), op: Op::Put(item), condition }
+    Write { table, key: key.clone(), op: Op::Put(item.into()), condition }
 }
 
 fn write(table: TableRef, key: &TableKey, op: Op, condition: Condition) -> Write {
@@ -47,7 +47,7 @@ fn write(table: TableRef, key: &TableKey, op: Op, condition: Condition) -> Write
 }
 
 fn add(key: &TableKey, name: &str, by: &str) -> Write {
-    let add = BTreeMap::from([(name.to_owned(), by.parse().unwrap())]);
+    let add = BTreeMap::from([(name.into(), by.parse().unwrap())]);
     write(TableRef::Source, key, Op::Update { add, set: Item::new() }, Condition::Always)
 }
 
@@ -132,7 +132,7 @@ async fn a_transaction_spans_both_tables(database: &impl Database) {
     ];
     assert_eq!(reasons(store.transact(&writes).await), [CancelReason::ConditionFailed, CancelReason::None]);
     assert_eq!(one(store, TableRef::State, &key).await.unwrap().number("Rev"), Some(&Decimal::from(1)));
-    store.transact(&pair(Condition::Equals("Rev".to_owned(), number("1")))).await.unwrap();
+    store.transact(&pair(Condition::Equals("Rev".into(), number("1")))).await.unwrap();
     assert_eq!(total().await, Some(Decimal::from(2)));
 }
 
@@ -140,16 +140,16 @@ async fn what_stands_at_a_derived_key_decides(database: &impl Database) {
     // The conditions under which derived items are written: nothing there, or one of ours of that name and source.
     let (store, names) = (database.store(), &database.names());
     let key = TableKey::text("DERIVED", "a");
-    let source = |n: &str| Value::M([("Partition".to_owned(), Value::text(n))].into());
+    let source = |n: &str| Value::M([("Partition".into(), Value::text(n))].into());
     let entry = |name: &str, n: &str| Item::new().with(MARKER, Value::text(name)).with("Source", source(n));
     let ours = |name: &str, n: &str| {
-        let marker = (MARKER.to_owned(), Value::text(name));
-        Condition::AbsentOrAll(vec![marker, ("Source".to_owned(), source(n))])
+        let marker = (MARKER.into(), Value::text(name));
+        Condition::AbsentOrAll(vec![marker, ("Source".into(), source(n))])
     };
     let write_as = |name: &str, n: &str| put(TableRef::Source, names, &key, entry(name, n), ours(name, n));
     let add_as = |name: &str| {
-        let op = Op::Update { add: BTreeMap::from([("Total".to_owned(), Decimal::from(1))]), set: entry(name, "1") };
-        write(TableRef::Source, &key, op, Condition::AbsentOrEquals(MARKER.to_owned(), Value::text(name)))
+        let op = Op::Update { add: BTreeMap::from([("Total".into(), Decimal::from(1))]), set: entry(name, "1") };
+        write(TableRef::Source, &key, op, Condition::AbsentOrEquals(MARKER.into(), Value::text(name)))
     };
     let delete_as = |name: &str, n: &str| write(TableRef::Source, &key, Op::Delete, ours(name, n));
     let the_applications = put(TableRef::Source, names, &key, Item::new(), Condition::Always);
@@ -184,13 +184,12 @@ async fn conditions_hold_or_nothing_is_written(database: &impl Database) {
     let store = database.store();
     let key = state_key("CONDITION", "a");
     let revision = |n: &str| Item::new().with("Rev", number(n));
-    let equals = |n: &str| Condition::Equals("Rev".to_owned(), number(n));
-    let absent_or = |n: &str| Condition::AbsentOrEquals("Rev".to_owned(), number(n));
-    let of = |n: &str| Value::M([("PK".to_owned(), Value::text("x")), ("SK".to_owned(), number(n))].into());
+    let equals = |n: &str| Condition::Equals("Rev".into(), number(n));
+    let absent_or = |n: &str| Condition::AbsentOrEquals("Rev".into(), number(n));
+    let of = |n: &str| Value::M([("PK".into(), Value::text("x")), ("SK".into(), number(n))].into());
     let owned = |n: &str| state_put(&key, revision("5").with("Source", of(n)), Condition::Always);
-    let absent_or_all = |n: &str, owner: &str| {
-        Condition::AbsentOrAll(vec![("Rev".to_owned(), number(n)), ("Source".to_owned(), of(owner))])
-    };
+    let absent_or_all =
+        |n: &str, owner: &str| Condition::AbsentOrAll(vec![("Rev".into(), number(n)), ("Source".into(), of(owner))]);
     let put = |n: &str, condition: Condition| state_put(&key, revision(n), condition);
     // Each write with whether it must succeed.
     let steps = [
@@ -234,9 +233,8 @@ async fn every_write_has_its_reason(database: &impl Database) {
         .await
         .unwrap();
     let fresh = state_key("REASON", "fresh");
-    let fails = |name: &str| {
-        state_put(&state_key("REASON", name), Item::new(), Condition::Equals("Rev".to_owned(), number("1")))
-    };
+    let fails =
+        |name: &str| state_put(&state_key("REASON", name), Item::new(), Condition::Equals("Rev".into(), number("1")));
     let mut writes = vec![
         state_put(&fresh, Item::new(), Condition::Absent),
         fails("b"),
@@ -279,7 +277,7 @@ pub fn every_type() -> Item {
         .with("no bytes", Value::B(Bytes(Vec::new())))
         .with("yes", Value::Bool(true))
         .with("null", Value::Null(true))
-        .with("map", Value::M(BTreeMap::from([("a.b".to_owned(), Value::L(vec![number("1"), Value::text("x")]))])))
+        .with("map", Value::M(BTreeMap::from([("a.b".into(), Value::L(vec![number("1"), Value::text("x")]))])))
         .with("empty", Value::L(Vec::new()))
         .with("texts", Value::Ss(BTreeSet::from(["b".to_owned(), "a".to_owned()])))
         .with("numbers", Value::Ns(BTreeSet::from(["1".parse().unwrap(), "-2.5".parse().unwrap()])))
@@ -325,7 +323,7 @@ async fn updates_leave_the_rest(database: &impl Database) {
     store.transact(&[put(TableRef::Source, names, &key, before, Condition::Absent)]).await.unwrap();
     // Reserved words, dots, digits in front, blanks: all of them are attribute names that tables have.
     let add = ["Total", "Count_In Progress", "count", "2nd.row"];
-    let add = add.into_iter().map(|name| (name.to_owned(), Decimal::from(1))).collect();
+    let add = add.into_iter().map(|name| (name.into(), Decimal::from(1))).collect();
     let set = Item::new().with("Status", Value::text("x")).with("Group", Value::M(BTreeMap::new()));
     store.transact(&[write(TableRef::Source, &key, Op::Update { add, set }, Condition::Always)]).await.unwrap();
     let item = one(store, TableRef::Source, &key).await.unwrap();

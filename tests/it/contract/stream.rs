@@ -56,7 +56,7 @@ async fn every_change_is_a_record(database: &impl Database) {
     database.put(std::slice::from_ref(&second)).await;
     let key = TableKey::text("CHANGE", "a");
     let count = TableKey::text("COUNT", "a");
-    let update = Op::Update { add: BTreeMap::from([("Total".to_owned(), Decimal::from(0))]), set: Item::new() };
+    let update = Op::Update { add: BTreeMap::from([("Total".into(), Decimal::from(0))]), set: Item::new() };
     let writes = [
         Write { table: TableRef::Source, key: key.clone(), op: Op::Delete, condition: Condition::Always },
         Write { table: TableRef::Source, key: count.clone(), op: update, condition: Condition::Always },
@@ -104,7 +104,7 @@ async fn the_state_table_does_not_show(database: &impl Database) {
     let puts: Vec<Write> = (0..3)
         .map(|n| {
             let key = TableKey::text("STATE", n.to_string());
-            let op = Op::Put(key.to_item(&names));
+            let op = Op::Put(key.to_item(&names).into());
             Write { table: TableRef::State, key, op, condition: Condition::Absent }
         })
         .collect();
@@ -124,7 +124,7 @@ async fn the_changes_of_an_item_come_in_their_order(database: &impl Database) {
         if n % 2 == 0 {
             database.put(&[item(database.table(), &format!("ORDER#{}", n % ITEMS), &n.to_string())]).await;
         } else {
-            let op = Op::Put(key.to_item(&names).with("State", Value::text(n.to_string())));
+            let op = Op::Put(key.to_item(&names).with("State", Value::text(n.to_string())).into());
             let write = Write { table: TableRef::Source, key, op, condition: Condition::Always };
             database.store().transact(&[write]).await.unwrap();
         }

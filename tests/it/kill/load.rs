@@ -65,7 +65,7 @@ pub async fn write(store: &DynamoStore, acts: Acts) {
 fn act(acts: &mut Acts, names: &KeyNames, random: &mut Random) {
     let order = format!("WO{:03}", random.below(ORDERS));
     let (user, other) = (random.pick(&USERS), random.pick(&USERS));
-    let mut put = |item: Item| acts.insert(TableKey::of(&item, names).expect("a key"), Op::Put(item));
+    let mut put = |item: Item| acts.insert(TableKey::of(&item, names).expect("a key"), Op::Put(item.into()));
     match random.below(10) {
         0..4 => drop(put(work_order(names, &order, user, random))),
         // Given to somebody else: one item deleted, another put.
@@ -79,7 +79,7 @@ fn act(acts: &mut Acts, names: &KeyNames, random: &mut Random) {
         6 | 7 => {
             let item = measurement(names, &order, user, random);
             let key = TableKey::of(&item, names).expect("a key");
-            acts.insert(key, if random.one_in(4) { Op::Delete } else { Op::Put(item) });
+            acts.insert(key, if random.one_in(4) { Op::Delete } else { Op::Put(item.into()) });
         }
         8 => drop(put(device(names, user, random))),
         _ => drop(put(technician(names, user, random))),

@@ -180,7 +180,7 @@ fn hours(random: &mut Random) -> Value {
 }
 
 fn deep(levels: usize) -> Value {
-    (0..levels).fold(Value::text("deep"), |inner, _| Value::M(BTreeMap::from([("in".to_owned(), inner)])))
+    (0..levels).fold(Value::text("deep"), |inner, _| Value::M(BTreeMap::from([("in".into(), inner)])))
 }
 
 fn shown(item: &Item) -> String {

@@ -84,7 +84,7 @@ fn samples_are_plain_items_with_the_table_s_keys() {
         for line in sample.lines() {
             let item: BTreeMap<String, &RawValue> = serde_json::from_str(line).unwrap();
             for key in [Some(&names.partition), names.sort.as_ref()].into_iter().flatten() {
-                assert!(serde_json::from_str::<String>(item[key].get()).is_ok(), "{name}: {line}");
+                assert!(serde_json::from_str::<String>(item[key.as_str()].get()).is_ok(), "{name}: {line}");
             }
         }
     }

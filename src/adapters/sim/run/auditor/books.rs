@@ -8,7 +8,7 @@ use crate::adapters::sim::run::models::Models;
 use crate::derive::{derive, without_sums};
 use crate::model::decimal::Decimal;
 use crate::model::key::TableKey;
-use crate::model::value::{Item, MARKER, Value};
+use crate::model::value::{Item, MARKER, Text, Value};
 use crate::plan::ledger::{Applied, LedgerRow, item_hash};
 use crate::plan::write::{Op, Write};
 
@@ -100,9 +100,9 @@ fn says(version: &mut Version, key: &TableKey, row: &LedgerRow, model: usize, mo
     version.derives(key, model, models).is_some_and(|derives| row.applied == *derives)
 }
 
-type Measure = (TableKey, String);
+type Measure = (TableKey, Text);
 /// Marker and digest of a row's item.
-type Content = (String, String);
+type Content = (Text, Text);
 
 /// The table's derived items, once as they were written and once as the ledger has them.
 #[derive(Default)]
@@ -120,7 +120,7 @@ impl Books {
     pub fn write(&mut self, write: &Write) {
         match &write.op {
             Op::Put(item) => {
-                let content = (item.text(MARKER).unwrap_or_default().to_owned(), item_hash(item));
+                let content = (item.text(MARKER).unwrap_or_default().into(), item_hash(item));
                 self.stored_rows.insert(write.key.clone(), content);
                 self.touched_rows.insert(write.key.clone());
             }
@@ -227,16 +227,16 @@ fn count(
     let by_project = project.map(|project| (format!("PROJECT#{project}"), true, true));
     for (partition, summed, squared) in by_project.into_iter().chain([(format!("STATS#{user}"), model == 1, false)]) {
         let key = TableKey::text(partition, "STATS#JOBS");
-        let mut add = |measure: String, number: BigDecimal| {
+        let mut add = |measure: Text, number: BigDecimal| {
             *sums.entry((key.clone(), measure)).or_default() += number;
         };
-        add("Total".to_owned(), BigDecimal::from(1));
-        add(format!("Count_{bucket}"), BigDecimal::from(1));
+        add("Total".into(), BigDecimal::from(1));
+        add(format!("Count_{bucket}").into(), BigDecimal::from(1));
         if let Some(hours) = hours.filter(|_| summed) {
-            add("Sum_Hours".to_owned(), wide(hours));
+            add("Sum_Hours".into(), wide(hours));
         }
         if let Some(square) = square.as_ref().filter(|_| squared) {
-            add("SumSq_Hours".to_owned(), wide(square));
+            add("SumSq_Hours".into(), wide(square));
         }
     }
     let parts = match (model, project) {
