@@ -171,7 +171,7 @@ pub async fn reconcile_with<S: Store, C: Clock>(
 ) -> Result<ReconcileReport, ReconcileError> {
     let store = Paced::new(&engine.store, &engine.clock, options.max_read_units);
     let engine = Engine { model: engine.model.clone(), store, clock: &engine.clock, settings: engine.settings.clone() };
-    refuse_strangers(&engine).await?;
+    refuse_strangers(&engine, || ()).await?;
     let run = Run::begin(&engine, options, progress).await?;
     for side in Side::ALL {
         // The second side meets all that the first one left there.
