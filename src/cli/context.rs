@@ -86,7 +86,10 @@ pub fn load_model(args: &ModelArgs) -> Result<Model, Stop> {
     match load::load(&source.text, &source.name) {
         Ok(loaded) => {
             for warning in &loaded.warnings {
-                warn(render(&source, warning));
+                match output::wants_json() {
+                    true => warn(format_args!("{}:{warning}", source.place)),
+                    false => warn(render(&source, warning)),
+                }
             }
             Ok(loaded.model)
         }

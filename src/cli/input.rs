@@ -12,8 +12,8 @@ use tablekeeper::model::key::{KeyNames, TableKey};
 use tablekeeper::model::spec::Model;
 use tablekeeper::model::value::{Item, Kind, Text};
 
-use super::context::{Stop, usage};
-use super::output::{count, warn};
+use super::context::{Exit, Stop, usage};
+use super::output::{self, count};
 
 /// Most lines of one kind that are shown one by one.
 const SHOWN_MAX: usize = 10;
@@ -140,19 +140,19 @@ fn no_key(item: &Item, names: &KeyNames) -> String {
 
 /// Shows what could not be read and what was passed over, at most ten lines of each.
 pub fn show<T>(found: &FromFile<T>) {
-    show_some(found.faults.iter());
+    show_some(found.faults.iter(), |text| output::fault(text, Exit::Incomplete));
     let superseded = |line: &Superseded| {
         let Superseded { line, by_line, key } = line;
         format!("line {line} is passed over: line {by_line} has its key `{key}` again, and a table keeps the last")
     };
-    show_some(found.superseded.iter().map(superseded));
+    show_some(found.superseded.iter().map(superseded), |text| output::warn(text));
 }
 
-fn show_some(lines: impl ExactSizeIterator<Item = impl std::fmt::Display>) {
+fn show_some(lines: impl ExactSizeIterator<Item = impl std::fmt::Display>, show: impl Fn(&dyn std::fmt::Display)) {
     let all = lines.len();
-    lines.take(SHOWN_MAX).for_each(warn);
+    lines.take(SHOWN_MAX).for_each(|text| show(&text));
     if all > SHOWN_MAX {
-        warn(format_args!("... and {} more", all - SHOWN_MAX));
+        show(&format_args!("... and {} more", all - SHOWN_MAX));
     }
 }
 

@@ -33,7 +33,7 @@ pub fn run() -> ExitCode {
         // `--help` and `--version` arrive here as well, with exit code 0.
         Err(error) => {
             if error.use_stderr() && asks_for_json() {
-                output::json_error(error.render().to_string().trim(), Exit::Usage as u8);
+                output::json_error(error.render().to_string().trim(), Exit::Usage);
             } else {
                 let _ = error.print();
             }
@@ -47,7 +47,7 @@ pub fn run() -> ExitCode {
         Ok(Exit::Fine | Exit::Findings) if output::is_lost() => Exit::Incomplete.into(),
         Ok(exit) => exit.into(),
         Err(stop) if output::wants_json() => {
-            output::json_error(&format!("{:#}", stop.error), stop.exit as u8);
+            output::json_error(&format!("{:#}", stop.error), stop.exit);
             stop.exit.into()
         }
         Err(stop) => {

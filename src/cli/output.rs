@@ -10,6 +10,8 @@ use serde_json::value::RawValue;
 use tablekeeper::model::decimal::Decimal;
 use tablekeeper::model::derived::Severity;
 
+use super::context::Exit;
+
 pub const BOLD: Style = Style::new().bold();
 pub const DIM: Style = Style::new().dimmed();
 pub const GOOD: Style = Style::new().fg_color(Some(anstyle::Color::Ansi(AnsiColor::Green))).bold();
@@ -41,19 +43,41 @@ pub fn line(text: impl std::fmt::Display) {
         && error.kind() != ErrorKind::BrokenPipe
         && !LOST.swap(true, Ordering::Relaxed)
     {
-        warn(format_args!("standard output cannot be written: {error}"));
+        lost(&error);
     }
 }
 
 /// True if a part of the output could not be written, so that the run is incomplete.
 pub fn is_lost() -> bool {
-    let flushed = std::io::stdout().flush();
-    LOST.load(Ordering::Relaxed) || flushed.is_err_and(|error| error.kind() != ErrorKind::BrokenPipe)
+    if let Err(error) = std::io::stdout().flush()
+        && error.kind() != ErrorKind::BrokenPipe
+        && !LOST.swap(true, Ordering::Relaxed)
+    {
+        lost(&error);
+    }
+    LOST.load(Ordering::Relaxed)
 }
 
-/// A line on standard error.
+fn lost(error: &std::io::Error) {
+    fault(format_args!("standard output cannot be written: {error}"), Exit::Incomplete);
+}
+
+/// A hint or a progress report on standard error; as JSON it is told apart from an error.
 pub fn warn(text: impl std::fmt::Display) {
-    let _ = writeln!(anstream::stderr(), "{text}");
+    if wants_json() {
+        json_line(&serde_json::json!({"warning": {"message": text.to_string()}}));
+    } else {
+        let _ = writeln!(anstream::stderr(), "{text}");
+    }
+}
+
+/// Something that went wrong and does not end the command at once; `exit` is how it will end for that.
+pub fn fault(text: impl std::fmt::Display, exit: Exit) {
+    if wants_json() {
+        json_error(&text.to_string(), exit);
+    } else {
+        warn(text);
+    }
 }
 
 /// A heading with an empty line before it.
@@ -68,9 +92,12 @@ pub fn json(value: &impl Serialize) -> anyhow::Result<()> {
 }
 
 /// An error as one line of JSON on standard error, for those who asked for JSON.
-pub fn json_error(message: &str, exit: u8) {
-    let error = serde_json::json!({"error": {"message": message, "exit": exit}});
-    let _ = writeln!(std::io::stderr(), "{error}");
+pub fn json_error(message: &str, exit: Exit) {
+    json_line(&serde_json::json!({"error": {"message": message, "exit": exit as u8}}));
+}
+
+fn json_line(object: &serde_json::Value) {
+    let _ = writeln!(std::io::stderr(), "{object}");
 }
 
 /// A number as a JSON number with all of its digits.

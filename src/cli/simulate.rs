@@ -51,7 +51,7 @@ fn print(stories: &Stories) {
     stories.failures.iter().for_each(|failure| line(failure.again()));
 }
 
-fn figures(tally: &Tally) -> [(&'static str, u64); 16] {
+fn figures(tally: &Tally) -> [(&'static str, u64); 18] {
     [
         ("steps", tally.steps),
         ("writes of the application", tally.writes),
@@ -67,6 +67,8 @@ fn figures(tally: &Tally) -> [(&'static str, u64); 16] {
         ("splits, roll-overs, new streams", tally.shard_changes),
         ("gaps", tally.gaps),
         ("reconciliations", tally.reconciles),
+        ("aggregates edited by hand", tally.edits),
+        ("repairs", tally.repairs),
         ("changes of the model", tally.model_changes),
         ("items that the database refused", tally.quarantined),
     ]

@@ -16,7 +16,7 @@ use tablekeeper::engine::sweep::{EntryReport, SweepReport, SweepSettings, sweep}
 use super::args::{OutputFormat, SweepArgs};
 use super::connect;
 use super::context::{Exit, Outcome, Stop, model_for_table, usage};
-use super::output::{Grid, count, heading, json, line, warn};
+use super::output::{Grid, count, fault, heading, json, line, warn};
 
 #[derive(Serialize)]
 pub struct SweepOut<'r> {
@@ -60,12 +60,12 @@ pub async fn run(args: &SweepArgs, format: OutputFormat) -> Outcome {
         warn("no worker has read this table yet, so nothing is known to fall due; run `tablekeeper worker` first");
     }
     tables.close().await;
-    for fault in &report.faults {
-        warn(fault);
+    for text in &report.faults {
+        fault(text, Exit::Incomplete);
     }
     let reasons: BTreeSet<&String> = report.undelivered.iter().map(|undelivered| &undelivered.reason).collect();
     for reason in reasons {
-        warn(format_args!("not delivered: {reason}"));
+        fault(format_args!("not delivered: {reason}"), Exit::Incomplete);
     }
     match format {
         OutputFormat::Json => json(&out(&report))?,

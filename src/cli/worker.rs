@@ -17,7 +17,7 @@ use tablekeeper::engine::ports::{Clock, StreamError};
 use tablekeeper::engine::reconcile;
 use tablekeeper::engine::shards::ShardSettings;
 use tablekeeper::engine::telemetry::explain;
-use tablekeeper::engine::worker::{Observer, OnGap, Worker, WorkerError, WorkerReport, WorkerSettings};
+use tablekeeper::engine::worker::{Observer, OnGap, Progress, Worker, WorkerError, WorkerReport, WorkerSettings};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -68,14 +68,19 @@ pub async fn run(args: &WorkerArgs, format: OutputFormat) -> Outcome {
         leases: leases(args, &tables.clock),
         ..WorkerSettings::new(tables.model.hash.clone())
     };
-    // Records must not be applied to counts that no ledger knows of, nor taken from counts that are not there.
-    reconcile::refuse_strangers(&tables.engine()).await?;
     if let Some(cost) = tables.stream_view.as_deref().and_then(cost_of_view) {
         tracing::warn!("{cost}");
     }
     let result = observed(&tables, &settings, Log { keys: args.log_keys }, listening, stop).await;
     tables.close().await;
-    let report = result?;
+    match result? {
+        Some(report) => tell(&report, args.until_idle, format),
+        None => Ok(Exit::Fine),
+    }
+}
+
+/// What a run came to.
+fn tell(report: &WorkerReport, until_idle: bool, format: OutputFormat) -> Outcome {
     match format {
         OutputFormat::Json => json(&WorkerOut {
             batches: report.batches,
@@ -95,7 +100,7 @@ pub async fn run(args: &WorkerArgs, format: OutputFormat) -> Outcome {
         tracing::warn!("the table is not reconciled yet; the next start of a worker goes on with that");
     }
     // Who was told to stop has done what it was told; who was to read until idle has not.
-    Ok(if report.gap_open && args.until_idle { Exit::Incomplete } else { Exit::Fine })
+    Ok(if report.gap_open && until_idle { Exit::Incomplete } else { Exit::Fine })
 }
 
 /// What it costs that the stream does not tell all of a change; the derived items come out the same.
@@ -119,22 +124,47 @@ fn leases(args: &WorkerArgs, clock: &impl Clock) -> Option<LeaseSettings> {
     Some(LeaseSettings { worker, lease_time: Duration::from_secs(args.lease_seconds) })
 }
 
-/// Reads until told to stop, with a log and, if so wished, with health and metrics over HTTP.
+/// Reads until told to stop, with a log and, if so wished, with health and metrics over HTTP. `None`: told to stop before it read.
 async fn observed(
     tables: &Tables,
     settings: &WorkerSettings,
     log: Log,
     listening: Option<Listening>,
     stop: impl Future<Output = ()> + Send,
-) -> Result<WorkerReport, Stop> {
+) -> Result<Option<WorkerReport>, Stop> {
     let Some(listening) = listening else {
-        return read(tables, settings, &log, log.keys, stop).await;
+        return checked(tables, settings, &log, log.keys, stop).await;
     };
     let telemetry = Arc::new(Telemetry::new(tables.clock.clone())?);
     let server = Server::start(listening, Arc::clone(&telemetry), tables);
-    let result = read(tables, settings, &(&*telemetry, log), log.keys, stop).await;
+    let result = checked(tables, settings, &(&*telemetry, log), log.keys, stop).await;
     server.end().await;
     result
+}
+
+/// Looks whether the two tables belong together, then reads. On a first start that look may take as long as a large table is, so
+/// whoever watches from outside hears of it, and it ends when told to stop.
+async fn checked(
+    tables: &Tables,
+    settings: &WorkerSettings,
+    observer: &impl Observer<BatchReport>,
+    keys: bool,
+    stop: impl Future<Output = ()> + Send,
+) -> Result<Option<WorkerReport>, Stop> {
+    let (mut stop, engine) = (pin!(stop), tables.engine());
+    let mut told = false;
+    let page = || {
+        if !std::mem::replace(&mut told, true) {
+            tracing::info!("there is no ledger yet: looking through the table for counts that somebody made before");
+        }
+        observer.progress(Progress::Turn { owned: 0, reached: None });
+    };
+    // Records must not be applied to counts that no ledger knows of, nor taken from counts that are not there.
+    tokio::select! {
+        belong = reconcile::refuse_strangers(&engine, page) => belong?,
+        () = stop.as_mut() => return Ok(None),
+    }
+    read(tables, settings, observer, keys, stop).await.map(Some)
 }
 
 /// The server of health and metrics, beside the worker.

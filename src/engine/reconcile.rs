@@ -26,8 +26,10 @@
 //! begins there. That is right because reconciling is not about one moment: an item that was passed was in line then, and what
 //! changed it since comes by the stream. It rests on someone reading the stream, so a run is not resumed once a gap was found
 //! after it began, nor when it has stood still for a day; nor under another model. Where nobody reads the stream, begin anew. A page with a
-//! ledger row that could not be read is not passed, so that it is looked at again.
+//! ledger row that could not be read is not passed, so that it is looked at again. Of aggregates with the name of a former model the
+//! journal says only that there were some in what was passed; then they are looked for again.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use chrono::{DateTime, Utc};
@@ -171,7 +173,7 @@ pub async fn reconcile_with<S: Store, C: Clock>(
 ) -> Result<ReconcileReport, ReconcileError> {
     let store = Paced::new(&engine.store, &engine.clock, options.max_read_units);
     let engine = Engine { model: engine.model.clone(), store, clock: &engine.clock, settings: engine.settings.clone() };
-    refuse_strangers(&engine).await?;
+    refuse_strangers(&engine, || ()).await?;
     let run = Run::begin(&engine, options, progress).await?;
     for side in Side::ALL {
         // The second side meets all that the first one left there.
@@ -291,7 +293,10 @@ impl<'e, S: Store, C: Clock, P: FnMut(&ReconcileReport) + Send> Run<'e, S, C, P>
             report: ReconcileReport::default(),
             faults: Vec::new(),
             given_up: Vec::new(),
-            former: FormerNames::default(),
+            former: match earlier.iter().any(|place| place.met_former) {
+                true => FormerNames::Unknown,
+                false => FormerNames::Noted(BTreeMap::new()),
+            },
         };
         if !earlier.is_empty() {
             earlier.iter().for_each(|place| shared.add(place.side, place.tally));
@@ -311,7 +316,7 @@ impl<'e, S: Store, C: Clock, P: FnMut(&ReconcileReport) + Send> Run<'e, S, C, P>
     async fn segment(&self, side: Side, segment: u32) -> Result<(), ReconcileError> {
         let Engine { store, clock, .. } = self.engine;
         let earlier = self.earlier.iter().find(|place| (place.side, place.segment) == (side, segment));
-        let mut place = earlier.cloned().unwrap_or(Place { side, segment, at: At::Start, tally: Tally::default() });
+        let mut place = earlier.cloned().unwrap_or_else(|| Place::start(side, segment));
         let (table, part) = (side.table(), (segment, self.heading.segments));
         let mut pages = match &place.at {
             At::Start => scan::Pages::new(table, part),
@@ -321,7 +326,10 @@ impl<'e, S: Store, C: Clock, P: FnMut(&ReconcileReport) + Send> Run<'e, S, C, P>
         let mut passed_all = true;
         while let Some(items) = pages.next(store, clock).await? {
             let (tally, passed) = match side {
-                Side::Items => self.items(items).await?,
+                Side::Items => {
+                    place.met_former |= self.note_names(&items);
+                    self.items(items).await?
+                }
                 Side::Ledger => self.ledger_rows(&items).await?,
             };
             passed_all &= passed;
@@ -342,10 +350,29 @@ impl<'e, S: Store, C: Clock, P: FnMut(&ReconcileReport) + Send> Run<'e, S, C, P>
         write_state(store, clock, &[write]).await.map_err(ReconcileError::Journal)
     }
 
+    /// True if there are aggregates of a former name among the items.
+    fn note_names(&self, items: &[Item]) -> bool {
+        let former = &mut self.shared().former;
+        items.iter().filter(|item| former.note(self.engine, item)).count() > 0
+    }
+
+    /// Gives the aggregates in which these rows count the names by which they do.
+    async fn rename(&self, rows: &[LedgerRow]) -> Result<(), ReconcileError> {
+        if self.shared().former.is_empty() {
+            return Ok(());
+        }
+        let named = names::named(&self.engine.model, rows);
+        let noted = self.shared().former.take(&named);
+        let former = match noted {
+            Some(noted) => noted,
+            None => names::look_up(self.engine, &named).await?,
+        };
+        names::correct(self.engine, former, &named).await.map_err(ReconcileError::Rename)
+    }
+
     /// A page of the table; false if an item could not be looked at.
     async fn items(&self, items: Vec<Item>) -> Result<(Tally, bool), ReconcileError> {
         let names = self.engine.model.table.key_names();
-        items.iter().filter(|item| item.is_ours()).for_each(|item| self.shared().former.note(self.engine, item));
         let scanned: Vec<Scanned> = items
             .into_iter()
             .filter(|item| !item.is_ours())
@@ -369,8 +396,7 @@ impl<'e, S: Store, C: Clock, P: FnMut(&ReconcileReport) + Send> Run<'e, S, C, P>
             }
         }
         rows.retain(|row| !is_tombstone(row));
-        let renames = self.shared().former.corrections(self.engine, rows.iter());
-        names::send(self.engine, &renames).await.map_err(ReconcileError::Rename)?;
+        self.rename(&rows).await?;
         let seen = rows.len();
         let keys: Vec<TableKey> = rows.iter().map(|row| row.source.clone()).collect();
         let found = get(store, clock, TableRef::Source, &keys).await?;

@@ -143,18 +143,23 @@ impl Work {
                 self.wish = Wish::Read { sequence: Some(sequence.clone()) };
             }
         }
-        let says = |derived: &Option<Derived>| match (&row, derived) {
+        let says = |derived: Option<&Derived>| match (&row, derived) {
             (None, derived) => derived.is_none(),
             (Some(row), None) => row.deleted && row.applied.is_empty(),
             (Some(row), Some(derived)) => {
                 !row.deleted && row.entity == derived.entity && row.applied == Applied::of(derived)
             }
         };
+        if is_past && matches!(&self.wish, Wish::Poison { derived, .. } if !says(Some(derived))) {
+            // The number may be that of a child shard and lie below the parent's, so it does not say that the verdict is applied, or
+            // that something later is. Unlike the image the item can be read.
+            self.wish = Wish::Read { sequence: sequence.clone() };
+        }
         self.sequence = sequence.filter(|_| !is_past);
         let (done, read) = match &self.wish {
             Wish::Record { derived, .. } if is_past => {
                 // An item that was given up is tried again: a number that is past says nothing about which state was refused.
-                let agrees = says(derived);
+                let agrees = says(derived.as_ref());
                 (agrees, !agrees)
             }
             Wish::Poison { .. } if is_past => (true, false),
@@ -171,7 +176,7 @@ impl Work {
             }
             Wish::Read { .. } => (false, true),
             Wish::Scanned { derived } => {
-                let agrees = says(derived) && row.as_ref().is_none_or(|row| row.quarantined.is_none());
+                let agrees = says(derived.as_ref()) && row.as_ref().is_none_or(|row| row.quarantined.is_none());
                 (agrees, !agrees)
             }
         };

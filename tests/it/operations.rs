@@ -11,7 +11,7 @@ use tablekeeper::adapters::http::{self, Consumption, Listening, Telemetry};
 use tablekeeper::adapters::sim::{Fault, SimStore};
 use tablekeeper::engine::batch::BatchReport;
 use tablekeeper::engine::checkpoint::ShardKey;
-use tablekeeper::engine::ports::StoreError;
+use tablekeeper::engine::ports::{Clock as _, StoreError};
 use tablekeeper::engine::telemetry::{LOG_FIELDS, METRICS, metrics_table};
 use tablekeeper::engine::worker::{Observer, Progress};
 use tablekeeper::model::key::TableKey;
@@ -19,9 +19,10 @@ use tablekeeper::model::load::load;
 use tablekeeper::model::spec::Model;
 use tablekeeper::model::value::{Item, Value};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 
 use crate::house::source::{code_only, files, without_tests};
+use crate::lost_answer::message;
 use crate::program::{Program, run};
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -174,6 +175,64 @@ async fn a_worker_is_watched_from_outside() {
     assert_log(&ended.log);
     assert!(TcpStream::connect(&address).await.is_err(), "the server ends with the worker");
     database.shutdown().await;
+}
+
+/// On a first start the whole table may have to be read before the first record: somebody must see that it goes on, and be able to
+/// stop it.
+#[tokio::test]
+async fn a_worker_is_watched_and_stopped_while_it_looks_through_a_large_table() {
+    let (database, model) = (Embedded::start(None).unwrap(), quality());
+    let connection = Connection::local(database.endpoint()).await.unwrap();
+    connection.create_table(&model.table).await.unwrap();
+    // As slow as can be: scans of the user's own table are not answered at all.
+    let table = format!("\"TableName\":\"{}\"", model.table.name);
+    let held = move |request: &str| request.contains("DynamoDB_20120810.Scan") && request.contains(&table);
+    let (endpoint, asked) = holding_proxy(database.endpoint(), held).await;
+    let arguments = ["worker", "--model", "quality", "--endpoint", &endpoint, "--log-json", "--listen", "127.0.0.1:0"];
+    let worker = Program::start(&arguments);
+    let address = tokio::time::timeout(PATIENCE, address(&worker)).await.unwrap();
+    tokio::time::timeout(PATIENCE, asked.notified()).await.expect("it looks through the table");
+    assert_eq!(get(&address, "/healthz").await, (200, "ok\n".to_owned()));
+    let (status, reason) = get(&address, "/readyz").await;
+    assert!(status == 503 && reason.starts_with("the stream has not been described yet"), "{status} {reason}");
+
+    let asked_to_stop = SystemClock::new().now();
+    worker.terminate();
+    let ended = worker.end().await.expect(0);
+    let took = SystemClock::new().now() - asked_to_stop;
+    assert!(took.num_seconds() < 5, "{took}");
+    assert!(!ended.says("reading the stream"), "{:?}", ended.log);
+    database.shutdown().await;
+}
+
+/// Passes requests on, except those that are `held`: they get no answer, and the other end of the pair is told of each.
+async fn holding_proxy(
+    endpoint: &str,
+    held: impl Fn(&str) -> bool + Send + Sync + 'static,
+) -> (String, Arc<tokio::sync::Notify>) {
+    let database = endpoint.strip_prefix("http://").unwrap().to_owned();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (held, asked) = (Arc::new(held), Arc::new(tokio::sync::Notify::new()));
+    let told = Arc::clone(&asked);
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            let (database, held, told) = (database.clone(), Arc::clone(&held), Arc::clone(&told));
+            tokio::spawn(async move {
+                let mut server = TcpStream::connect(database).await.unwrap();
+                while let Some(request) = message(&mut client).await {
+                    if held(&String::from_utf8_lossy(&request)) {
+                        told.notify_one();
+                        return std::future::pending().await;
+                    }
+                    server.write_all(&request).await.unwrap();
+                    let Some(answer) = message(&mut server).await else { return };
+                    client.write_all(&answer).await.unwrap();
+                }
+            });
+        }
+    });
+    (format!("http://{address}"), asked)
 }
 
 /// Every line is JSON with documented fields only, and none names an item.

@@ -293,6 +293,10 @@ async fn results_that_cannot_be_written_leave_the_run_incomplete() {
         let said = String::from_utf8_lossy(&ended.stderr).into_owned();
         assert_eq!(ended.status.code(), Some(3), "{arguments:?}: {said}");
         assert_eq!(said.matches("standard output cannot be written").count(), 1, "{arguments:?}: {said}");
+        if arguments.contains(&"json") {
+            let error: serde_json::Value = serde_json::from_str(&said).unwrap();
+            assert_eq!(error["error"]["exit"], 3, "{said}");
+        }
     }
 }
 

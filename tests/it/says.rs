@@ -60,7 +60,12 @@ async fn lines_that_hold_no_item_are_in_the_result_too() {
     let file = file.to_str().unwrap();
     for command in ["derive", "audit"] {
         let at = [command, "--model", "quality", "--items", file];
-        let said = tablekeeper(&[&at[..], &["--format", "json"]].concat()).await.json();
+        let ran = tablekeeper(&[&at[..], &["--format", "json"]].concat()).await;
+        let said = ran.json();
+        // An object each on standard error, as all errors are.
+        let errors: Vec<Json> = ran.err.lines().map(error).collect();
+        assert!(errors.len() == 2 && errors.iter().all(|error| error["exit"] == 3), "{}", ran.err);
+        assert_eq!([&errors[0]["message"], &errors[1]["message"]], [&said["unread"][0], &said["unread"][1]]);
         let unread = said["unread"].as_array().unwrap();
         assert_eq!(unread.len(), 2);
         // What is there is not called absent.
@@ -71,6 +76,39 @@ async fn lines_that_hold_no_item_are_in_the_result_too() {
         assert_eq!(text.code, 3);
         assert!(text.out.contains("; 2 lines without an item"), "{}", text.out);
     }
+}
+
+/// Whatever is said beside the result can be read by whoever asked for JSON: the end of a load, a line that is passed over, the
+/// many lines that are not shown one by one.
+#[tokio::test]
+async fn nothing_on_standard_error_is_text_for_those_who_asked_for_json() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: String| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let item = "{\"PK\":\"USER#t1\",\"SK\":\"METADATA\"}\n";
+    let twice = write("twice.jsonl", item.repeat(2));
+    let broken = write("broken.jsonl", "[1]\n".repeat(12));
+    let data = folder.path().join("data");
+    let read = |items: &str| ["--model", "quality", "--format", "json", "--items", items].map(str::to_owned);
+    let said = async |command: &str, items: &str, more: &[&str]| {
+        let arguments = read(items);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).chain(more.iter().copied()).collect();
+        let ran = tablekeeper(&[&[command], &arguments[..]].concat()).await;
+        let lines = ran.err.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{}", ran.err)));
+        (ran.code, lines.collect::<Vec<Json>>())
+    };
+    let (_, warned) = said("audit", &twice, &[]).await;
+    let message = warned[0]["warning"]["message"].as_str().unwrap();
+    assert!(warned.len() == 1 && message.contains("line 1 is passed over"), "{message}");
+    let (code, errors) = said("audit", &broken, &[]).await;
+    assert_eq!((code, errors.len()), (3, 11));
+    assert_eq!(errors[10]["error"], json!({"message": "... and 2 more", "exit": 3}));
+    let (code, errors) = said("load", &broken, &["--data-dir", data.to_str().unwrap()]).await;
+    assert_eq!((code, errors.len()), (3, 12));
+    assert!(errors[11]["error"]["message"].as_str().unwrap().contains("nothing was written"), "{}", errors[11]);
 }
 
 #[tokio::test]

@@ -46,6 +46,8 @@ pub enum Happening {
     Application { key: TableKey, item: Option<Item>, record: usize },
     /// A transaction was committed.
     Commit(Vec<Write>),
+    /// Somebody edited a derived item by hand, or took it away.
+    Hand { key: TableKey, before: Option<Item>, after: Option<Item> },
 }
 
 /// What has been asked of the store.
@@ -134,6 +136,16 @@ impl SimStore {
     /// Time to live deletes an item.
     pub fn expire(&self, key: &TableKey) {
         self.lock().application(key, None, Some("dynamodb.amazonaws.com"));
+    }
+
+    /// Somebody puts a derived item as it is not meant to be, or takes it away.
+    pub fn edit(&self, key: &TableKey, item: Option<Item>) {
+        let mut world = self.lock();
+        let (key, before, after) = (key.clone(), world.source.get(key).cloned(), item.clone());
+        world.write_source(&key, item, None);
+        if let Some(history) = &mut world.history {
+            history.push(Happening::Hand { key, before, after });
+        }
     }
 
     /// Puts or removes a row of the state table, past all conditions: for damage and for time to live.

@@ -2,7 +2,8 @@
 //!
 //! One row a segment and side (key in [`state::progress_key`]): `Model` (hash), `Segments` (their total number), `Gap` (the last gap
 //! that was open at the beginning, or `-`), `Begun`, `UpdatedAt`, `Next` (JSON of the key after which to go on; absent: the segment is done),
-//! the counts `Seen`, `Reconciled`, `Quarantined` and `Transactions`, and `ExpiresAt` for runs that nobody resumes.
+//! `Former` (1: aggregates with the name of a former model were met; 0: none), the counts `Seen`, `Reconciled`, `Quarantined` and
+//! `Transactions`, and `ExpiresAt` for runs that nobody resumes.
 //!
 //! A row is written when all items before its position are durable, and says nothing else. So whoever resumes does no harm
 //! with a row that is behind, and rows of one beginning may have been written by several processes one after the other, even at once.
@@ -39,7 +40,15 @@ pub(super) struct Place {
     pub side: Side,
     pub segment: u32,
     pub at: At,
+    /// Aggregates with the name of a former model were met on the way.
+    pub met_former: bool,
     pub tally: Tally,
+}
+
+impl Place {
+    pub fn start(side: Side, segment: u32) -> Place {
+        Place { side, segment, at: At::Start, met_former: false, tally: Tally::default() }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,6 +103,7 @@ impl Heading {
             ("Quarantined", quarantined),
             ("Transactions", transactions),
             ("Segment", place.segment.into()),
+            ("Former", place.met_former.into()),
         ] {
             item.insert(name, number(value));
         }
@@ -126,7 +136,9 @@ fn read_row(item: &Item) -> Option<(Heading, Place, DateTime<Utc>)> {
     };
     let side = Side::ALL.into_iter().find(|known| known.name() == side)?;
     let segment = u32::try_from(count(item, "Segment")?).ok().filter(|segment| *segment < heading.segments)?;
-    Some((heading, Place { side, segment, at, tally }, instant(item.text("UpdatedAt")?)?))
+    // A row of a version that did not say: there may have been some.
+    let met_former = count(item, "Former") != Some(0);
+    Some((heading, Place { side, segment, at, met_former, tally }, instant(item.text("UpdatedAt")?)?))
 }
 
 /// What an earlier run of that name left, if it can be resumed by the run `wanted`: under the same model, with no gap found
@@ -184,12 +196,16 @@ mod tests {
         };
         let tally = Tally { seen: 5, reconciled: 3, quarantined: 1, transactions: 2 };
         for at in [At::After(TableKey::text("a", "b")), At::End] {
-            for side in Side::ALL {
-                let place = Place { side, segment: 3, at: at.clone(), tally };
+            for (side, met_former) in Side::ALL.into_iter().zip([true, false]) {
+                let place = Place { side, segment: 3, at: at.clone(), met_former, tally };
                 assert_eq!(read_row(&item(&place)), Some((heading.clone(), place, now)));
             }
         }
-        let good = item(&Place { side: Side::Items, segment: 3, at: At::After(TableKey::text("a", "b")), tally });
+        let at = At::After(TableKey::text("a", "b"));
+        let good = item(&Place { side: Side::Items, segment: 3, at, met_former: false, tally });
+        let mut without = Item::clone(&good);
+        without.0.remove("Former");
+        assert!(read_row(&without).is_some_and(|(_, place, _)| place.met_former), "an older version did not say");
         for (name, value) in [("SK", "OTHER#1"), ("Next", "{"), ("Begun", "soon"), ("Segments", "4")] {
             assert_eq!(read_row(&Item::clone(&good).with(name, Value::text(value))), None, "{name}");
         }

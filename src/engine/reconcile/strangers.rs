@@ -17,15 +17,22 @@ const LOOKED_FOR_MAX: usize = 100;
 /// applied records then would count what is counted already. Likewise where the ledger counts in aggregates of which the table has
 /// none ([`ReconcileError::NoAggregates`]): what is taken away would be taken from nothing.
 ///
+/// Where there is no ledger yet the whole table is read. `page` hears of each page of it, so that whoever watches can tell a long
+/// search from one that is stuck. It may be dropped at any moment: nothing is written.
+///
 /// # Errors
 /// Those, or a table that cannot be read.
-pub async fn refuse_strangers<S: Store, C: Clock>(engine: &Engine<S, C>) -> Result<(), ReconcileError> {
+pub async fn refuse_strangers<S: Store, C: Clock>(
+    engine: &Engine<S, C>,
+    mut page: impl FnMut() + Send,
+) -> Result<(), ReconcileError> {
     let names = engine.model.table.key_names();
     if let Some(rows) = first_rows(engine).await? {
         return refuse_to_take_from_nothing(engine, &rows).await;
     }
     let mut pages = scan::Pages::new(TableRef::Source, (0, 1));
     while let Some(items) = pages.next(&engine.store, &engine.clock).await? {
+        page();
         let counting = items.iter().filter(|item| counts(item)).find_map(|item| TableKey::of(item, &names));
         // Asked again, because a worker may have begun meanwhile.
         if let Some(key) = counting {

@@ -84,6 +84,22 @@ fn what_is_counted_already_is_not_counted_twice_for_want_of_a_ledger() {
     check_exact(&world);
 }
 
+/// Who waits for the look at a large table sees that it goes on, and may end it; later starts look at a few rows only.
+#[test]
+fn the_search_of_a_first_start_tells_of_each_page() {
+    let world = World::new();
+    put_all(&world, 0..40);
+    let pages = || {
+        let mut pages = 0;
+        block_on(refuse_strangers(&world.engine, || pages += 1)).unwrap();
+        pages
+    };
+    let told = pages();
+    assert!(told > 5, "a page each: {told}");
+    reconciled(&world);
+    assert_eq!(pages(), 0, "there is a ledger");
+}
+
 #[test]
 fn lost_records_are_made_up_for() {
     let mut world = World::new();

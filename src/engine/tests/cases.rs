@@ -101,6 +101,64 @@ fn the_third_record_of_ten_is_poison_and_the_others_are_applied_once() {
     assert_eq!(world.ledger(&job_key(2)).unwrap().quarantined, None, "the next good record heals it");
 }
 
+/// The numbers of a child shard may lie below its parent's, so a number that is past does not say that this poison is applied.
+#[test]
+fn poison_with_a_number_that_is_past_is_looked_at() {
+    let mut world = World::new();
+    world.store.put(job(1, "p", "Open", "1")).unwrap();
+    world.settle();
+    world.store.restart_numbers();
+    world.store.put(job(1, "q", "Done", "1")).unwrap();
+    let mut records = world.pending();
+    let damage = || Some(Err("`12,5` is not a number".to_owned()));
+    records[0].new_image = damage();
+    let report = world.apply(&records);
+    assert_eq!((report.reconciled, report.item_reads, report.quarantined), (1, 1, 0), "{report:?}");
+    assert_settled(&world.store, &world.model);
+    assert_eq!(world.apply(&records).transactions, 0);
+
+    // The same where the parent's last record was poison as well, of the same kind or of another one.
+    for (reason, reads) in [(damage(), 0), (Some(Err("no map".to_owned())), 1)] {
+        world.store.put(job(2, "p", "Busy", "1")).unwrap();
+        let mut parent = world.pending();
+        parent.last_mut().unwrap().new_image = damage();
+        assert_eq!(world.apply(&parent).quarantined, 1);
+        world.store.restart_numbers();
+        world.store.put(job(2, "q", "Done", "1")).unwrap();
+        let mut child = world.pending();
+        child.last_mut().unwrap().new_image = reason;
+        let report = world.apply(&child);
+        assert_eq!((report.reconciled, report.already_applied, report.item_reads), (reads, 1 - reads, reads));
+        let is_given_up = world.ledger(&job_key(2)).unwrap().quarantined.is_some();
+        assert_eq!(is_given_up, reads == 0, "all that there is to say is said, or the item speaks for itself");
+        world.store.put(job(2, "p", "Open", "1")).unwrap();
+        world.settle();
+    }
+}
+
+/// What the database refused is tried again whenever a record of the item comes, whatever it says.
+#[test]
+fn poison_that_comes_again_has_what_was_given_up_tried_again() {
+    let mut world = World::new();
+    let place = TableKey::text("JOBS", "Open#1#u1");
+    world.store.put(place.to_item(&world.model.table.key_names()).with("Mine", Value::Bool(true))).unwrap();
+    world.store.put(job(1, "p", "Busy", "1")).unwrap();
+    world.store.put(job(1, "p", "Open", "1")).unwrap();
+    let mut records = world.pending();
+    let last = records.pop().unwrap();
+    assert_eq!(world.apply(&records).quarantined, 0);
+    assert_eq!(world.apply(&[last]).quarantined, 1, "somebody's item stands there");
+    world.store.delete(&place);
+    let gone = world.pending();
+    world.apply(&gone);
+    let mut earlier = records.pop().unwrap();
+    earlier.new_image = Some(Err("`12,5` is not a number".to_owned()));
+    assert_eq!(world.apply(&[earlier]).reconciled, 1);
+    assert_settled(&world.store, &world.model);
+    assert_eq!(world.ledger(&job_key(1)).unwrap().quarantined, None);
+    assert_eq!(world.measure("p", "Count_Open").unwrap(), "1");
+}
+
 #[test]
 fn a_malformed_record_is_kept_and_blocks_nothing() {
     let mut world = World::new();

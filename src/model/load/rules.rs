@@ -40,8 +40,8 @@ fault_rules! {
         "A name that cannot be used where it is needed: in keys, markers, attribute names, report columns or at AWS. Use \
          letters, digits, `_` and `-`, and begin with a letter; tables and indexes take 3 to 255 of `a-z A-Z 0-9 _ . -`.";
     RANGE = "C109" "range" Error
-        "A number or a list outside its limits: an index takes 1 to 4 partition and 0 to 4 sort attributes, a number has at \
-         most 38 digits, `min` is not above `max`. Stay within the limit that the message names.";
+        "A number or a list outside its limits: a table has 20 indexes at most, an index takes 1 to 4 partition and 0 to 4 sort \
+         attributes, a number has at most 38 digits, `min` is not above `max`. Stay within the limit that the message names.";
     DUPLICATE = "C110" "duplicate" Error
         "The same thing is declared twice, for example one value twice in `one_of`, one alias of two attributes, a bucket or a \
          summed attribute twice. Two measures would have one name. Keep one.";

@@ -15,6 +15,8 @@ use crate::model::value::{Kind, MARKER};
 const VERSION: u32 = 1;
 /// Most partition attributes, and most sort attributes, of an index.
 const INDEX_ATTRIBUTES_MAX: usize = 4;
+/// Most global secondary indexes that DynamoDB gives a table, unless AWS was asked for more.
+const INDEXES_MAX: usize = 20;
 /// Longest name of an attribute that is part of a key, in UTF-8 bytes.
 const ATTRIBUTE_NAME_SIZE_MAX: usize = 255;
 /// What DynamoDB allows as the length of a table's or index's name.
@@ -162,7 +164,14 @@ fn read_state_table(sink: &mut Sink, fields: &mut Fields<'_>, table: &str) -> St
 fn read_indexes(sink: &mut Sink, fields: &mut Fields<'_>) -> Vec<Index> {
     let Some(mut indexes) = fields.take(sink, "index").and_then(|field| field.fields(sink)) else { return Vec::new() };
     let mut read = Vec::new();
-    for (name, field) in indexes.take_all(sink) {
+    let all = indexes.take_all(sink);
+    // At the first that is too many.
+    if let Some((name, field)) = all.get(INDEXES_MAX) {
+        let message = format!("the table has {} indexes, `{name}` is the {}st of them", all.len(), INDEXES_MAX + 1);
+        let remedy = format!("DynamoDB gives a table {INDEXES_MAX}; leave out those that are not there");
+        sink.fault(&rules::RANGE, field.key.clone(), message, remedy);
+    }
+    for (name, field) in all {
         check_aws_name(sink, &name, field.key.clone());
         let Some(mut fields) = field.fields(sink) else {
             sink.mark_broken(&field.path);

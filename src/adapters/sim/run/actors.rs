@@ -1,4 +1,5 @@
-//! Who works on the table: workers that read all shards, functions that are handed batches, reconciliations.
+//! Who works on the table: workers that read all shards, functions that are handed batches, reconciliations, and people who edit
+//! an aggregate by hand and have it repaired.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -19,11 +20,16 @@ use crate::engine::leases::LeaseSettings;
 use crate::engine::ports::Clock;
 use crate::engine::reconcile::reconcile;
 use crate::engine::shards::{Gap, ShardSettings};
+use crate::engine::verify::{VerifyOptions, repair};
 use crate::engine::worker::{
     BatchSink, Observer, OnGap, Progress, Repair, Repaired, Unobserved, Worker, WorkerSettings,
 };
 use crate::model::change::RawRecord;
+use crate::model::decimal::Decimal;
+use crate::model::key::TableKey;
 use crate::model::spec::Model;
+use crate::model::value::{Item, MARKER, Value};
+use crate::plan::write::TableRef;
 
 /// What an actor is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +37,10 @@ pub(super) enum Role {
     Worker,
     Function,
     Reconciler,
+    /// Edits an aggregate, then repairs.
+    Meddler,
+    /// Repairs only.
+    Repairer,
 }
 
 /// What an actor needs of the world.
@@ -165,6 +175,70 @@ pub(super) async fn reconciler(parts: Parts) {
     let applier = parts.applier();
     parts.weather.count(|tally| tally.reconciles += 1);
     while reconcile(&applier.engine, |_| {}).await.is_err() {
+        parts.clock.sleep(Duration::from_secs(1)).await;
+    }
+}
+
+/// What people do to aggregates by hand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Hands {
+    /// They change counts and markers.
+    Counts,
+    /// They change sums as well, and take whole aggregates away. Only where all sums are small, for else what is written meanwhile might
+    /// fit beside the wrong number and not beside the right one; and where nobody puts something else into the place.
+    All,
+}
+
+/// Somebody who edits one aggregate by hand and has the product repair it, beside everything else; again until there is nothing
+/// more to repair.
+pub(super) async fn meddler(parts: Parts, hands: Hands, mut random: Random) {
+    if edit(&parts, hands, &mut random) {
+        parts.weather.count(|tally| tally.edits += 1);
+        parts.clock.sleep(Duration::from_secs(*random.pick(&[0, 0, 5, 100]))).await;
+        repairer(parts).await;
+    }
+}
+
+/// False where there is no aggregate.
+fn edit(parts: &Parts, hands: Hands, random: &mut Random) -> bool {
+    let table = parts.store.tables().table(TableRef::Source);
+    let is_aggregate = |item: &Item| item.text(MARKER).is_some_and(|marker| marker.starts_with("aggregate/"));
+    let aggregates: Vec<(&TableKey, &Item)> = table.items().filter(|(_, item)| is_aggregate(item)).collect();
+    if aggregates.is_empty() {
+        return false;
+    }
+    let (key, item) = *random.pick(&aggregates);
+    let is_count = |name: &str| name == "Total" || name.starts_with("Count_");
+    let numbers = item.0.iter().filter_map(|(name, value)| Some((name, value.as_number()?)));
+    let measures: Vec<_> = numbers.filter(|(name, _)| hands == Hands::All || is_count(name)).collect();
+    let edited = match random.below(8) {
+        0 => Some(item.clone().with(MARKER, Value::text("aggregate/nobody"))),
+        1 | 2 if hands == Hands::All => None,
+        _ if measures.is_empty() => return false,
+        _ => {
+            let mut edited = item.clone();
+            for _ in 0..1 + random.below(3) {
+                let (name, number) = *random.pick(&measures);
+                let change = Decimal::from(random.below(9) as i64 - 4);
+                let Ok(number) = number.checked_add(&change) else { continue };
+                edited.insert(name.as_str(), Value::N(number));
+            }
+            Some(edited)
+        }
+    };
+    parts.store.tables().edit(key, edited);
+    true
+}
+
+/// The product's repair, again until it says that nothing is left which others got in the way of.
+pub(super) async fn repairer(parts: Parts) {
+    let (applier, options) = (parts.applier(), VerifyOptions::default());
+    loop {
+        let repaired = repair(&applier.engine, &options, |_, _| {}).await;
+        parts.weather.count(|tally| tally.repairs += u64::from(repaired.is_ok()));
+        if repaired.is_ok_and(|report| report.given_up == 0 && report.verdict.unsettled == 0) {
+            return;
+        }
         parts.clock.sleep(Duration::from_secs(1)).await;
     }
 }

@@ -19,11 +19,13 @@ pub(super) struct Application {
     store: SimStore,
     names: KeyNames,
     random: Random,
+    /// It writes small numbers only and never stands where a derived item belongs.
+    pub modest: bool,
 }
 
 impl Application {
     pub fn new(store: SimStore, names: KeyNames, random: Random) -> Application {
-        Application { store, names, random }
+        Application { store, names, random, modest: false }
     }
 
     /// One thing that an application does; what it was.
@@ -36,7 +38,7 @@ impl Application {
             28..33 => self.delete(&key),
             33..36 => self.reassign(&key),
             36..38 => self.many(),
-            38 => self.occupy(),
+            38 if !self.modest => self.occupy(),
             _ => self.stray(),
         }
     }
@@ -58,11 +60,11 @@ impl Application {
 
     /// Gives the attribute another value, sometimes none, sometimes a bad one.
     fn set(&mut self, item: &mut Item, name: &str) {
-        let random = &mut self.random;
+        let (random, modest) = (&mut self.random, self.modest);
         let value = match name {
             "Status" => Value::text(*random.pick(&["Open", "Open", "Busy", "Busy", "Done", "Done", "Mislaid"])),
             "Project" => Value::text(*random.pick(&PROJECTS)),
-            "Hours" => hours(random),
+            "Hours" => hours(random, modest),
             "Due" if random.chance(500) => {
                 Value::text(*random.pick(&["2026-03-05", "2026-04-01", "2026-12-31", "2026-02-30"]))
             }
@@ -167,8 +169,9 @@ impl Application {
 }
 
 /// Small numbers, fractions, and some that do not fit into one sum with others.
-fn hours(random: &mut Random) -> Value {
+fn hours(random: &mut Random, modest: bool) -> Value {
     let text = match random.below(30) {
+        0..4 if modest => "0.5".to_owned(),
         0 => "90000000000000000000000000000000000000".to_owned(),
         1 => "-70000000000000000000000000000000000000".to_owned(),
         2 => "12345678901234567890.5".to_owned(),

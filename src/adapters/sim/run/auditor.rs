@@ -10,6 +10,10 @@
 //!   said to be finished only when it is closed.
 //!
 //! I4 is for the end: see [`Auditor::settled`].
+//!
+//! Where somebody edits an aggregate by hand, the books note by how much each measure went astray. So much, no more and no less, it is
+//! off at every commit from there on, until a repair writes the measure; then it must be the ledger's sum again. At the end none is
+//! astray.
 
 mod books;
 
@@ -68,14 +72,14 @@ impl Auditor {
 
     /// Takes in what has happened since the last call; the violations.
     pub fn look(&mut self, happenings: Vec<Happening>, routed: Vec<Routed>) -> Vec<String> {
-        let mut commits = Vec::new();
+        let mut deeds = Vec::new();
         for happening in happenings {
             match happening {
                 Happening::Application { key, item, record } => {
                     let story = self.stories.entry(key.clone()).or_default();
                     self.changes.insert(record, (key, story.push(item)));
                 }
-                Happening::Commit(writes) => commits.push(writes),
+                deed @ (Happening::Commit(_) | Happening::Hand { .. }) => deeds.push(deed),
             }
         }
         for Routed { shard, number, .. } in routed {
@@ -89,8 +93,12 @@ impl Auditor {
             self.routed += 1;
         }
         let mut faults = Vec::new();
-        for writes in commits {
-            self.commit(&writes, &mut faults);
+        for deed in deeds {
+            match deed {
+                Happening::Commit(writes) => self.commit(&writes, &mut faults),
+                Happening::Hand { key, before, after } => self.books.edit(&key, before.as_ref(), after.as_ref()),
+                Happening::Application { .. } => {}
+            }
         }
         faults
     }
@@ -202,7 +210,7 @@ impl Auditor {
     /// I4: nothing is left to read, so each ledger row is what its item derives now under the model of that index, nothing is left
     /// of items that are gone, and the aggregates and listings are what the items come to by plain counting.
     pub fn settled(&mut self, model: usize) -> Vec<String> {
-        let mut faults = Vec::new();
+        let mut faults = self.books.astray();
         let mut given_up = false;
         for (key, story) in &mut self.stories {
             let row = self.ledger.get(key);

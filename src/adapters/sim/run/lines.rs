@@ -158,7 +158,7 @@ pub struct StoreLine {
     store: SimStore,
     weather: Weather,
     /// The database's.
-    clock: SimClock,
+    pub clock: SimClock,
     #[cfg(test)]
     pub mistake: Option<Mistake>,
     #[cfg(test)]
@@ -176,6 +176,11 @@ impl StoreLine {
             #[cfg(test)]
             scanned: Arc::default(),
         }
+    }
+
+    /// The tables themselves, past the line: for people with a console of their own.
+    pub fn tables(&self) -> &SimStore {
+        &self.store
     }
 
     /// One transaction: it takes effect between two turns of the actor, which may come to an end or stand still at each.

@@ -3,6 +3,7 @@
 //! The problem: counts go wrong where two rare things meet, and nobody writes a test for a pair that nobody thought of. The contract:
 //! - [`simulate`] plays the story of a seed: so many steps, each one turn of an actor, a write of the application, a fault or a jump
 //!   of the clock; then the weather clears up, everything is read to its end, and the books must balance;
+//! - in some stories somebody edits aggregates by hand, and the product's own repair puts them right beside everything else;
 //! - an auditor looks at every commit, see `auditor`. A violation ends the story with a [`Failure`] that tells how to see it again;
 //! - the same seed and steps are the same story, on every machine.
 //!
@@ -43,6 +44,9 @@ pub struct Script {
     /// In a thousand steps, how many more may lose records: two workers and a function among them.
     #[cfg(test)]
     perils: usize,
+    /// In a thousand steps, how many edits by hand: a worker is among those who go on meanwhile.
+    #[cfg(test)]
+    edits: usize,
 }
 
 impl Script {
@@ -54,6 +58,8 @@ impl Script {
             mistake: None,
             #[cfg(test)]
             perils: 0,
+            #[cfg(test)]
+            edits: 0,
         }
     }
 }

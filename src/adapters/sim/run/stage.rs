@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta};
 
 use super::Script;
-use super::actors::{Actor, Parts, Role, last_worker, reconciler, worker};
+use super::actors::{Actor, Hands, Parts, Role, last_worker, meddler, reconciler, repairer, worker};
 use super::application::Application;
 use super::auditor::Auditor;
 use super::lines::{Rates, StoreLine, StreamLine, Weather};
@@ -20,6 +20,7 @@ use crate::adapters::sim::stream::{Manners, SimStream};
 use crate::engine::leases::LeaseSettings;
 use crate::engine::ports::Clock;
 use crate::engine::verify::verify;
+use crate::model::value::Item;
 
 /// 1 March 2026.
 const BEGIN: i64 = 1_772_323_200;
@@ -42,6 +43,10 @@ struct Cast {
     perils: usize,
     /// The workers share the shards; else each reads them all.
     leases: bool,
+    /// People edit aggregates by hand.
+    hands: Option<Hands>,
+    /// In a thousand steps, how many such edits.
+    edits: usize,
 }
 
 impl Cast {
@@ -53,7 +58,18 @@ impl Cast {
         };
         let losses = workers > 0 && random.chance(500);
         let (model_changes, lingering) = (random.chance(250), random.chance(300));
-        Cast { workers, functions, losses, model_changes, lingering, reconciles: 0, perils: 0, leases: false }
+        Cast {
+            workers,
+            functions,
+            losses,
+            model_changes,
+            lingering,
+            reconciles: 0,
+            perils: 0,
+            leases: false,
+            hands: None,
+            edits: 0,
+        }
     }
 
     /// The circumstances in which a mistake shows soon.
@@ -64,6 +80,9 @@ impl Cast {
             Mistake::ItemReadBeforeLedger => self.reconciles = 30,
             Mistake::TrimmedInSilence => {
                 (self.workers, self.functions, self.losses, self.perils) = (1, 0, true, 20);
+            }
+            Mistake::RepairWithoutCondition => {
+                (self.workers, self.hands, self.edits) = (2, Some(Hands::Counts), 60);
             }
             Mistake::ChildBesideParent | Mistake::LatestForChildren => {
                 (self.workers, self.functions) = (2, 0);
@@ -120,6 +139,11 @@ impl Stage {
         if script.perils > 0 {
             cast = Cast { workers: 2, functions: 1, losses: true, perils: script.perils, ..cast };
         }
+        #[cfg(test)]
+        if script.edits > 0 {
+            let hands = if seed.is_multiple_of(2) { Hands::Counts } else { Hands::All };
+            cast = Cast { workers: cast.workers.max(1), hands: Some(hands), edits: script.edits, ..cast };
+        }
         let stream = SimStream::new(&store, &clock, 1 + random.below(4), manners, random.draw());
         let false_trims = cast.workers > 0;
         let weather =
@@ -127,10 +151,20 @@ impl Stage {
         // Keys alone do not say what an item was under the old model, so both models would have to agree on what is read.
         cast.lingering &= cast.model_changes;
         cast.leases = cast.workers > 0 && seed.is_multiple_of(3);
+        cast.hands = cast.hands.or(match seed % 10 {
+            4 => Some(Hands::Counts),
+            9 => Some(Hands::All),
+            _ => None,
+        });
+        if cast.hands.is_some() {
+            cast.edits = cast.edits.max(7);
+        }
+        let mut application = Application::new(store.clone(), table.key_names(), random.fork());
+        application.modest = cast.hands == Some(Hands::All);
         Stage {
             steps: script.steps,
             step: 0,
-            application: Application::new(store.clone(), table.key_names(), random.fork()),
+            application,
             auditor: Auditor::new(models.clone(), stream.clone()),
             mapping: Mapping::new(random.fork()),
             random,
@@ -193,6 +227,7 @@ impl Stage {
             175..177 => self.lose(),
             177..180 => self.change_model(),
             180..183 => self.break_down(),
+            at if (183..183 + self.cast.edits).contains(&at) => self.meddle(),
             _ => self.turn(),
         }
     }
@@ -225,6 +260,8 @@ impl Stage {
         let future: std::pin::Pin<Box<dyn Future<Output = ()>>> = match role {
             Role::Worker => Box::pin(worker(parts, leases, random)),
             Role::Reconciler => Box::pin(reconciler(parts)),
+            Role::Meddler => Box::pin(meddler(parts, self.cast.hands.unwrap_or(Hands::Counts), random)),
+            Role::Repairer => Box::pin(repairer(parts)),
             Role::Function => {
                 let (mapping, stream) = (self.mapping.clone(), self.stream.clone());
                 Box::pin(function(mapping, stream, parts.applier(), parts.clock.clone(), parts.weather.clone()))
@@ -232,6 +269,13 @@ impl Stage {
         };
         self.actors.push(actor(future));
         self.log.line(self.step, format!("{name} begins under model {}", self.model));
+    }
+
+    /// One at a time: a repair is not for tables that somebody goes on editing.
+    fn meddle(&mut self) {
+        if !self.actors.iter().any(|actor| actor.role == Role::Meddler) {
+            self.begin(Role::Meddler);
+        }
     }
 
     /// An actor ends where it stands, whatever it was waiting for, and another one takes its place.
@@ -351,6 +395,11 @@ impl Stage {
             match happening {
                 Happening::Application { .. } => self.weather.count(|tally| tally.writes += 1),
                 Happening::Commit(writes) => self.log.commit(self.step, writes),
+                Happening::Hand { key, before, after } => {
+                    let shown =
+                        |item: &Option<Item>| item.as_ref().map_or("nothing".to_owned(), |item| format!("{item:?}"));
+                    self.log.line(self.step, format!("{key} is edited from {} to {}", shown(before), shown(after)));
+                }
             }
         }
         self.stream.pull();
@@ -381,6 +430,11 @@ impl Stage {
             self.look()?;
         }
         self.actors.clear();
+        if self.cast.hands.is_some() {
+            // What was begun is perhaps not done; and without its aggregates nobody reconciles a table.
+            self.begin(Role::Repairer);
+            self.play_out()?;
+        }
         if self.mixed {
             self.begin(Role::Reconciler);
             self.play_out()?;

@@ -36,6 +36,10 @@ pub struct Tally {
     pub shard_changes: u64,
     pub gaps: u64,
     pub reconciles: u64,
+    /// Aggregates that somebody edited by hand.
+    pub edits: u64,
+    /// Repairs by the product, of all that such an edit put out of order.
+    pub repairs: u64,
     pub model_changes: u64,
     /// Items that the database refused.
     pub quarantined: u64,
@@ -58,6 +62,8 @@ impl Tally {
         self.shard_changes += other.shard_changes;
         self.gaps += other.gaps;
         self.reconciles += other.reconciles;
+        self.edits += other.edits;
+        self.repairs += other.repairs;
         self.model_changes += other.model_changes;
         self.quarantined += other.quarantined;
     }

@@ -162,6 +162,38 @@ fn a_run_begins_anew_where_the_earlier_one_says_nothing() {
     assert_eq!(run(&world, &with_gap(gap("2027-01-15T09:00:00.001Z"))).resumed, None);
 }
 
+/// Interrupted at every moment: an aggregate whose former name was met in a part that
+/// is not read again is given its name all the same.
+#[test]
+fn former_names_are_replaced_wherever_the_run_was_interrupted() {
+    let mut resumed = 0;
+    for steps in 1.. {
+        let mut world = World::new();
+        put_all(&world, 0..6);
+        world.settle();
+        change(&mut world, "model-2", |model| model.aggregates[0].name = "jobs_of_project".to_owned());
+        reconciled(&world);
+        let stats = ["p0", "p1", "p2"].map(|project| TableKey::text(format!("PROJECT#{project}"), "STATS#JOBS"));
+        let marker = |key| world.store.item(TableRef::Source, key).unwrap().text(MARKER).unwrap().to_owned();
+        for key in &stats {
+            let left = world.store.item(TableRef::Source, key).unwrap();
+            world.store.put(left.with(MARKER, Value::text("aggregate/by_project"))).unwrap();
+        }
+        let mut stepper = Stepper::new(reconcile_with(&world.engine, &OPTIONS, |_| {}));
+        if (0..steps).any(|_| stepper.step().is_some()) {
+            break;
+        }
+        drop(stepper);
+        let reads = world.store.counters().reads;
+        let report = run(&world, &OPTIONS);
+        resumed += usize::from(report.resumed.is_some());
+        assert_eq!(stats.each_ref().map(marker), ["aggregate/jobs_of_project"; 3], "after {steps} steps");
+        check_exact(&world);
+        assert!(world.store.counters().reads - reads < 60, "each page of rows reads its few aggregates once");
+    }
+    assert!(resumed > 10, "{resumed}");
+}
+
 #[test]
 fn a_row_that_cannot_be_read_holds_its_place() {
     let mut world = World::new();

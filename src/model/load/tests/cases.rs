@@ -204,6 +204,25 @@ fn one_entity_has_so_many_derived_things_and_no_more() {
 }
 
 #[test]
+fn a_table_has_so_many_indexes_and_no_more() {
+    // Beside the one that the model has.
+    let with = |more: usize| {
+        let more: String =
+            (2..2 + more).map(|n| format!("[table.index.GSI{n}]\npartition = [\"GSI{n}PK\"]\n\n")).collect();
+        faults(&BASE.replacen("[entity.Order]", &format!("{more}[entity.Order]"), 1))
+    };
+    assert!(with(19).is_empty(), "{}", shown(&with(19)));
+    for more in [20, 24] {
+        let found = with(more);
+        // Each index takes three lines from line 18 on; the name begins in column 14.
+        let places: Vec<String> = found.iter().map(|fault| format!("{} {}", fault.code, fault.position)).collect();
+        assert_eq!(places, ["C109 75:14"], "{}", shown(&found));
+        assert!(found[0].message.contains(&format!("{} indexes, `GSI21`", more + 1)), "{}", found[0].message);
+        assert!(found[0].remedy.contains("gives a table 20"), "{}", found[0].remedy);
+    }
+}
+
+#[test]
 fn a_table_with_number_keys_can_be_audited_only() {
     let table = |keys: &str| {
         let key = if keys.contains("sort_key") {

@@ -111,6 +111,8 @@ pub(super) struct Books {
     ledger_sums: BTreeMap<Measure, BigDecimal>,
     stored_rows: BTreeMap<TableKey, Content>,
     ledger_rows: BTreeMap<TableKey, Content>,
+    /// By how much a measure is off since somebody edited it by hand; nothing else may make it so.
+    astray: BTreeMap<Measure, BigDecimal>,
     touched_sums: BTreeSet<Measure>,
     touched_rows: BTreeSet<TableKey>,
 }
@@ -128,14 +130,41 @@ impl Books {
                 self.stored_rows.remove(&write.key);
                 self.touched_rows.insert(write.key.clone());
             }
-            Op::Update { add, .. } => {
+            Op::Update { add, set } => {
                 for (measure, number) in add {
                     let measure = (write.key.clone(), measure.clone());
                     *self.stored_sums.entry(measure.clone()).or_default() += wide(number);
                     self.touched_sums.insert(measure);
                 }
+                // Only a repair writes a sum as a whole, and it writes what is right.
+                for (name, number) in numbers(set) {
+                    let measure = (write.key.clone(), name.clone());
+                    self.astray.remove(&measure);
+                    self.stored_sums.insert(measure.clone(), wide(number));
+                    self.touched_sums.insert(measure);
+                }
             }
         }
+    }
+
+    /// Enters what somebody did to an aggregate by hand.
+    pub fn edit(&mut self, key: &TableKey, before: Option<&Item>, after: Option<&Item>) {
+        for (item, sign) in [(before, -1), (after, 1)] {
+            for (name, number) in item.into_iter().flat_map(numbers) {
+                let change = wide(number) * BigDecimal::from(sign);
+                for sums in [&mut self.stored_sums, &mut self.astray] {
+                    *sums.entry((key.clone(), name.clone())).or_default() += &change;
+                }
+            }
+        }
+    }
+
+    /// What nobody has repaired.
+    pub fn astray(&self) -> Vec<String> {
+        let zero = BigDecimal::default();
+        let off = self.astray.iter().filter(|(_, off)| **off != zero);
+        off.map(|((key, name), off)| format!("I1: `{name}` of `{key}` was edited by hand and is off by {off} still"))
+            .collect()
     }
 
     /// Enters a ledger row in place of the one before.
@@ -168,8 +197,11 @@ impl Books {
         for measure in std::mem::take(&mut self.touched_sums) {
             let stored = self.stored_sums.get(&measure).unwrap_or(&zero);
             let ledger = self.ledger_sums.get(&measure).unwrap_or(&zero);
-            if stored != ledger {
-                faults.push(format!("I1: `{}` of `{}` is {stored}, the ledger says {ledger}", measure.1, measure.0));
+            let astray = self.astray.get(&measure).unwrap_or(&zero);
+            if *stored != ledger + astray {
+                let (name, key) = (&measure.1, &measure.0);
+                faults
+                    .push(format!("I1: `{name}` of `{key}` is {stored}, the ledger says {ledger}, astray by {astray}"));
             }
         }
         for key in std::mem::take(&mut self.touched_rows) {
@@ -244,6 +276,11 @@ fn count(
         (_, project) => project.map(|project| format!("{project}#{status}#{job}#{user}")),
     };
     listed.extend(parts.map(|sort| TableKey::text("JOBS", sort)));
+}
+
+/// The measures among the attributes: nothing else of an aggregate is a number.
+fn numbers(item: &Item) -> impl Iterator<Item = (&Text, &Decimal)> {
+    item.0.iter().filter_map(|(name, value)| Some((name, value.as_number()?)))
 }
 
 fn wide(number: &Decimal) -> BigDecimal {
