@@ -8,12 +8,11 @@ use smol_str::format_smolstr;
 use crate::model::decimal::Decimal;
 use crate::model::derived::{Contribution, Measures};
 use crate::model::spec::Aggregate;
-use crate::model::template::Template;
 use crate::model::value::{Item, Text, Value};
 
 use super::findings::{Findings, shown};
 use super::own;
-use super::render::{RenderFault, Rendered, plain};
+use super::render::{RenderFault, plain};
 use super::rules::a309::LeftOut;
 use super::rules::{a308, a309};
 use super::scope::Scope;
@@ -33,9 +32,9 @@ pub fn contributions(scope: &Scope<'_>, findings: &mut Findings<'_>) -> Vec<Cont
 fn contribution(scope: &Scope<'_>, aggregate: &Aggregate, findings: &mut Findings<'_>) -> Option<Contribution> {
     let group = group(scope, aggregate)?;
     let what = LeftOut { kind: "aggregate", name: &aggregate.name };
-    let partition = rendered(scope, &aggregate.partition, what, findings)?.text;
+    let partition = rendered(scope, scope.text(&aggregate.partition), what, findings)?;
     let sort = match &aggregate.sort {
-        Some(template) => Some(rendered(scope, template, what, findings)?.text),
+        Some(template) => Some(rendered(scope, scope.text(template), what, findings)?),
         None => None,
     };
     match own::key(scope.model, partition, sort) {
@@ -57,14 +56,14 @@ fn group(scope: &Scope<'_>, aggregate: &Aggregate) -> Option<Item> {
     values.map(Item)
 }
 
-/// The text of a derived key; a value that is there but cannot be written is a finding, an absent one is not.
-pub fn rendered(
+/// What was rendered for a derived key; a value that is there but cannot be written is a finding, an absent one is not.
+pub fn rendered<R>(
     scope: &Scope<'_>,
-    template: &Template,
+    rendered: Result<R, RenderFault>,
     what: LeftOut<'_>,
     findings: &mut Findings<'_>,
-) -> Option<Rendered> {
-    match scope.render(template) {
+) -> Option<R> {
+    match rendered {
         Ok(rendered) => Some(rendered),
         Err(RenderFault::Absent { .. } | RenderFault::Unbound { .. }) => None,
         Err(fault) => {

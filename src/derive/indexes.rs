@@ -162,6 +162,9 @@ fn is(scope: &Scope<'_>, condition: &Condition) -> String {
 fn unwanted(scope: &Scope<'_>, judged: &Judged<'_>, findings: &mut Findings<'_>) {
     let present: Vec<(&str, &Value)> =
         judged.slots.iter().filter_map(|slot| Some((slot.attribute.name.as_str(), slot.actual?))).collect();
+    if present.is_empty() {
+        return;
+    }
     let is_in_index = present.len() == judged.slots.len();
     let failing = judged.declared.when.iter().find(|condition| !scope.holds(std::slice::from_ref(*condition)));
     let because =
@@ -174,6 +177,9 @@ fn stray(scope: &Scope<'_>, index: &Index, findings: &mut Findings<'_>) {
     let item = scope.item;
     let present: Vec<(&str, &Value)> =
         index.attributes().filter_map(|key| Some((key.name.as_str(), item.get(&key.name)?))).collect();
+    if present.is_empty() {
+        return;
+    }
     let is_in_index = present.len() == index.attributes().count();
     let because = format!("{} does not have that index", scope.entity.name);
     not_there(scope, index, &present, is_in_index, &because, findings);

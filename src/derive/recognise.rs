@@ -12,7 +12,7 @@ use crate::model::template::Template;
 use crate::model::value::{Item, Value};
 
 use super::primary;
-use super::render::split_template;
+use super::render::{self, split_template};
 use super::scope::{Scope, condition_holds, key_text};
 
 /// What was recognised.
@@ -73,7 +73,7 @@ fn reads_cleanly(model: &Model, entity: &Entity, key: &TableKey) -> bool {
 }
 
 fn fits(template: &Template, value: &Value) -> bool {
-    template.bare_variable().is_some() || key_text(value).is_some_and(|text| split_template(template, &text).is_some())
+    template.bare_variable().is_some() || key_text(value).is_some_and(|text| render::has_shape(template, &text))
 }
 
 fn matches(entity: &Entity, item: &Item) -> bool {

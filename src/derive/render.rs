@@ -18,16 +18,16 @@ use crate::model::value::{Kind, Text, Value};
 pub enum RenderFault {
     /// A declared attribute that the item does not have (or has as a declared "none").
     #[error("the item has no `{name}`")]
-    Absent { name: String },
+    Absent { name: Text },
     /// A variable that no key of the item gives.
     #[error("no key of the item gives `{name}`")]
-    Unbound { name: String },
+    Unbound { name: Text },
     /// A value that has no plain form: a map, a list, a set, binary, NULL.
     #[error("`{name}` is of type {}, which a key cannot hold", kind.name())]
-    NotPlain { name: String, kind: Kind },
+    NotPlain { name: Text, kind: Kind },
     /// A value that the variable's format cannot write.
     #[error("`{name}` does not fit: {error}")]
-    Format { name: String, error: FormatError },
+    Format { name: Text, error: FormatError },
 }
 
 impl RenderFault {
@@ -108,8 +108,10 @@ pub fn render<'v>(
         }
     }
     let text = text.finish();
-    exact &= split_template(template, &text).is_some_and(|read| read.iter().eq(&values));
-    Ok(Rendered { text, exact })
+    let mut written = values.iter();
+    let mut agrees = true;
+    let is_read = read_template(template, &text, |found| agrees &= written.next().is_some_and(|value| value == found));
+    Ok(Rendered { text, exact: exact && is_read && agrees })
 }
 
 /// The text of one value under one variable's format.
@@ -122,7 +124,7 @@ pub fn write_one<'v>(
 }
 
 fn write<'v>(variable: &Variable, value: &'v Value, declared: Option<&Attribute>) -> Result<Written<'v>, RenderFault> {
-    let name = || variable.name.clone();
+    let name = || Text::from(variable.name.as_str());
     let plain = plain(value).ok_or_else(|| RenderFault::NotPlain { name: name(), kind: value.kind() })?;
     let fault = |error| RenderFault::Format { name: name(), error };
     if variable.ordinal {
@@ -187,39 +189,74 @@ pub fn parts<'t>(template: &'t Template, mut known: impl FnMut(&'t Variable) -> 
 
 /// The texts of all variables of a template; `None` where the key has another shape.
 pub fn split_template<'k>(template: &Template, key: &'k str) -> Option<Vec<&'k str>> {
-    // Most keys are another entity's, and that shows at their beginning.
-    if let Some(Segment::Literal(first)) = template.segments.first()
-        && !key.starts_with(first.as_str())
-    {
-        return None;
-    }
-    split(&parts(template, |_| None), key)
+    let mut texts = Vec::new();
+    read_template(template, key, |text| texts.push(text)).then_some(texts)
+}
+
+/// True if the key has the template's shape.
+pub fn has_shape(template: &Template, key: &str) -> bool {
+    read_template(template, key, |_| ())
+}
+
+/// Hands out the texts of the variables up to where the key has another shape; true if it has this one.
+fn read_template<'k>(template: &Template, key: &'k str, found: impl FnMut(&'k str)) -> bool {
+    read(template.segments.iter().map(Known::of_segment), key, found)
 }
 
 /// The texts in the holes, each up to the next known text, the last one to the end; `None` where it does not fit.
 pub fn split<'k>(parts: &[Part<'_>], key: &'k str) -> Option<Vec<&'k str>> {
-    let mut holes = Vec::new();
+    let mut texts = Vec::new();
+    read(parts.iter().map(Known::of_part), key, |text| texts.push(text)).then_some(texts)
+}
+
+/// A [`Part`] on loan.
+enum Known<'t> {
+    Text(&'t str),
+    Hole,
+}
+
+impl<'t> Known<'t> {
+    fn of_segment(segment: &'t Segment) -> Known<'t> {
+        match segment {
+            Segment::Literal(text) => Known::Text(text),
+            Segment::Variable(_) => Known::Hole,
+        }
+    }
+
+    fn of_part(part: &'t Part<'_>) -> Known<'t> {
+        match part {
+            Part::Text(text) => Known::Text(text),
+            Part::Hole => Known::Hole,
+        }
+    }
+}
+
+fn read<'k, 't>(parts: impl Iterator<Item = Known<'t>>, key: &'k str, mut found: impl FnMut(&'k str)) -> bool {
     let mut rest = key;
     let mut open = false;
-    for (index, part) in parts.iter().enumerate() {
+    let mut parts = parts.peekable();
+    while let Some(part) = parts.next() {
         match part {
-            Part::Hole if open => holes.push(&rest[..0]),
-            Part::Hole => open = true,
-            Part::Text(text) if open => {
-                let last = index + 1 == parts.len();
-                let at = if last { rest.strip_suffix(text.as_ref())?.len() } else { rest.find(text.as_ref())? };
-                holes.push(&rest[..at]);
+            Known::Hole if open => found(&rest[..0]),
+            Known::Hole => open = true,
+            Known::Text(text) if open => {
+                let is_last = parts.peek().is_none();
+                let at = if is_last { rest.strip_suffix(text).map(str::len) } else { rest.find(text) };
+                let Some(at) = at else { return false };
+                found(&rest[..at]);
                 rest = &rest[at + text.len()..];
                 open = false;
             }
-            Part::Text(text) => rest = rest.strip_prefix(text.as_ref())?,
+            Known::Text(text) => match rest.strip_prefix(text) {
+                Some(after) => rest = after,
+                None => return false,
+            },
         }
     }
     if open {
-        holes.push(rest);
-        return Some(holes);
+        found(rest);
     }
-    rest.is_empty().then_some(holes)
+    open || rest.is_empty()
 }
 
 #[cfg(test)]

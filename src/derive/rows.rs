@@ -30,28 +30,32 @@ const YEARS: std::ops::RangeInclusive<i32> = 1970..=2200;
 pub fn rows(scope: &Scope<'_>, key: &TableKey, findings: &mut Findings<'_>) -> Vec<Row> {
     let model = scope.model;
     let name = &scope.entity.name;
-    let listings = model.listings.iter().filter(|listing| listing.of == *name && scope.holds(&listing.when));
-    let expiries = model.expiries.iter().filter(|expiry| expiry.of == *name && scope.holds(&expiry.when));
     let mut rows: Vec<Row> = Vec::new();
-    let candidates = listings
-        .map(|listing| listing_row(scope, key, listing, findings))
-        .collect::<Vec<_>>()
-        .into_iter()
-        .chain(expiries.map(|expiry| expiry_row(scope, key, expiry, findings)).collect::<Vec<_>>());
-    for row in candidates.flatten() {
-        let what = LeftOut { kind: row.kind.name(), name: &row.name };
-        // One transaction writes all rows of an item, and it may name a key only once.
-        if rows.iter().any(|other| other.key == row.key) {
-            let reason = format!("another derived item of this item has the key `{}`", row.key);
-            a309::found(what, None, None, &reason, findings);
-        } else if row.item.size() > ITEM_SIZE_MAX {
-            let reason = format!("the entry has {} bytes, DynamoDB stores {ITEM_SIZE_MAX}", row.item.size());
-            a309::found(what, None, None, &reason, findings);
-        } else {
-            rows.push(row);
-        }
+    for listing in model.listings.iter().filter(|listing| listing.of == *name && scope.holds(&listing.when)) {
+        let row = listing_row(scope, key, listing, findings);
+        keep(&mut rows, row, findings);
+    }
+    for expiry in model.expiries.iter().filter(|expiry| expiry.of == *name && scope.holds(&expiry.when)) {
+        let row = expiry_row(scope, key, expiry, findings);
+        keep(&mut rows, row, findings);
     }
     rows
+}
+
+/// Adds a row, unless it cannot be written.
+fn keep(rows: &mut Vec<Row>, row: Option<Row>, findings: &mut Findings<'_>) {
+    let Some(row) = row else { return };
+    let what = LeftOut { kind: row.kind.name(), name: &row.name };
+    // One transaction writes all rows of an item, and it may name a key only once.
+    if rows.iter().any(|other| other.key == row.key) {
+        let reason = format!("another derived item of this item has the key `{}`", row.key);
+        a309::found(what, None, None, &reason, findings);
+    } else if row.item.size() > ITEM_SIZE_MAX {
+        let reason = format!("the entry has {} bytes, DynamoDB stores {ITEM_SIZE_MAX}", row.item.size());
+        a309::found(what, None, None, &reason, findings);
+    } else {
+        rows.push(row);
+    }
 }
 
 fn listing_row(scope: &Scope<'_>, source: &TableKey, listing: &Listing, findings: &mut Findings<'_>) -> Option<Row> {
@@ -62,9 +66,9 @@ fn listing_row(scope: &Scope<'_>, source: &TableKey, listing: &Listing, findings
         a309::found(what, Some(name), Some(shown(value)), &reason, findings);
         return None;
     }
-    let mut partition = rendered(scope, &listing.partition, what, findings)?;
+    let mut partition = rendered(scope, scope.render(&listing.partition), what, findings)?;
     let mut sort = match &listing.sort {
-        Some(template) => Some(rendered(scope, template, what, findings)?),
+        Some(template) => Some(rendered(scope, scope.render(template), what, findings)?),
         None => None,
     };
     // Two items could have this very key: the source's digest tells them apart.
@@ -121,7 +125,7 @@ fn expiry_row(scope: &Scope<'_>, source: &TableKey, expiry: &Expiry, findings: &
             return None;
         }
     };
-    let text = |template: &Template| scope.render(template).ok().map(|rendered| rendered.text);
+    let text = |template: &Template| scope.text(template).ok();
     let subject = expiry.subject.as_ref().and_then(text).unwrap_or_else(|| source.to_string().into());
     let mut item: Item = own::frame(scope.model, &key, RowKind::Expiry.name(), &expiry.name)
         .with("Expiry", Value::text(&expiry.name))

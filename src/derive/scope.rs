@@ -86,10 +86,8 @@ impl<'a> Scope<'a> {
     /// The value that a name stands for.
     pub fn value(&self, name: &str) -> Result<&Value, RenderFault> {
         match self.entity.attribute(name) {
-            Some(attribute) => {
-                present(attribute, self.item).ok_or_else(|| RenderFault::Absent { name: name.to_owned() })
-            }
-            None => self.variable(name).ok_or_else(|| RenderFault::Unbound { name: name.to_owned() }),
+            Some(attribute) => present(attribute, self.item).ok_or_else(|| RenderFault::Absent { name: name.into() }),
+            None => self.variable(name).ok_or_else(|| RenderFault::Unbound { name: name.into() }),
         }
     }
 
@@ -101,6 +99,10 @@ impl<'a> Scope<'a> {
             }
             _ => condition_holds(self.entity, self.item, condition),
         })
+    }
+
+    pub fn text(&self, template: &Template) -> Result<Text, RenderFault> {
+        render::text(template, |name| self.entity.attribute(name), |name| self.value(name))
     }
 
     pub fn render(&self, template: &Template) -> Result<Rendered, RenderFault> {
@@ -115,8 +117,8 @@ impl<'a> Scope<'a> {
                 return Ok(value.clone());
             }
         }
-        let text = render::text(template, |name| self.entity.attribute(name), |name| self.value(name))?;
-        let name = || template.variables().next().map_or_else(|| template.source.clone(), |v| v.name.clone());
+        let text = self.text(template)?;
+        let name = || template.variables().next().map_or(template.source.as_str(), |variable| &variable.name).into();
         match kind {
             Kind::N => match text.parse::<Decimal>() {
                 Ok(number) => Ok(Value::N(number)),
@@ -135,6 +137,11 @@ impl<'a> Scope<'a> {
             && self.is_unbound(&variable.name)
         {
             self.variables.push((variable.name.as_str().into(), actual.clone()));
+            return Reading::Agrees;
+        }
+        // Most keys are right, and the later ones hold nothing new.
+        let is_known = !template.variables().any(|variable| self.is_unbound(&variable.name));
+        if is_known && self.expected(template, actual.kind()).is_ok_and(|expected| expected == *actual) {
             return Reading::Agrees;
         }
         let conflict = match key_text(actual) {

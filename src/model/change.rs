@@ -24,7 +24,11 @@ pub struct SequenceNumberError(String);
 impl SequenceNumber {
     /// 40 digits, zeros in front: sorts as text the way it sorts as a number.
     pub fn padded(&self) -> String {
-        format!("{:0>40}", self.0)
+        const ZEROS: &str = "0000000000000000000000000000000000000000";
+        let mut padded = String::with_capacity(ZEROS.len());
+        padded.push_str(&ZEROS[self.0.len().min(ZEROS.len())..]);
+        padded.push_str(&self.0);
+        padded
     }
 }
 

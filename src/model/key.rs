@@ -71,7 +71,7 @@ impl TableKey {
             hash.update((bytes.len() as u64).to_be_bytes());
             hash.update(bytes);
         }
-        hex(&hash.finalize()[..16]).into()
+        short_hex(&hash.finalize().into())
     }
 }
 
@@ -95,9 +95,21 @@ impl fmt::Display for TableKey {
 
 /// Lower-case hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().flat_map(|byte| digits(*byte)).map(char::from).collect()
+}
+
+/// 32 hexadecimal digits: the first half of a SHA-256.
+pub fn short_hex(hash: &[u8; 32]) -> Text {
+    let mut text = [0; 32];
+    for (pair, byte) in text.chunks_exact_mut(2).zip(hash) {
+        pair.copy_from_slice(&digits(*byte));
+    }
+    Text::new(std::str::from_utf8(&text).unwrap_or_default())
+}
+
+fn digits(byte: u8) -> [u8; 2] {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |half: u8| char::from(DIGITS[usize::from(half & 15)]);
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect()
+    [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]
 }
 
 #[cfg(test)]

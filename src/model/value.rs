@@ -4,6 +4,7 @@
 //! Lambda events, so that files and events need no second set of types.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -157,7 +158,7 @@ fn number_size(number: &Decimal) -> usize {
 }
 
 /// A whole item: attribute name to value.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Item(pub BTreeMap<Text, Value>);
 
@@ -196,6 +197,31 @@ impl Item {
     /// True for items that Tablekeeper wrote: they are never a source.
     pub fn is_ours(&self) -> bool {
         self.0.contains_key(MARKER)
+    }
+}
+
+impl<'de> Deserialize<'de> for Item {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Item, D::Error> {
+        deserializer.deserialize_map(Attributes)
+    }
+}
+
+/// Reads all attributes before it makes the map, which then is made in one go.
+struct Attributes;
+
+impl<'de> de::Visitor<'de> for Attributes {
+    type Value = Item;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map")
+    }
+
+    fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<Item, A::Error> {
+        let mut attributes: Vec<(Text, Value)> = Vec::with_capacity(16);
+        while let Some(attribute) = map.next_entry()? {
+            attributes.push(attribute);
+        }
+        Ok(Item(attributes.into_iter().collect()))
     }
 }
 

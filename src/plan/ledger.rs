@@ -10,13 +10,16 @@ use sha2::{Digest, Sha256};
 use smol_str::format_smolstr;
 
 use crate::model::change::SequenceNumber;
+use crate::model::decimal::Decimal;
 use crate::model::derived::{Derived, Measures, Row, RowKind};
-use crate::model::key::{TableKey, hex};
+use crate::model::key::{TableKey, short_hex};
 use crate::model::value::{Item, Text, Value};
 use crate::plan::state;
 
 /// The attribute that holds the revision; the condition of the next commit compares it.
 pub const REVISION: &str = "Rev";
+/// Most of what is applied for an item fits: the text is not moved while it grows.
+const JSON_SIZE_EXPECTED: usize = 512;
 
 /// One ledger row, decoded.
 #[derive(Debug, Clone, PartialEq)]
@@ -103,9 +106,9 @@ impl LedgerRow {
     pub(super) fn to_item_at(&self, key: &TableKey) -> Item {
         let mut item = key
             .to_item(&state::key_names())
-            .with("Key", Value::text(json(&self.source)))
+            .with("Key", json_text(&self.source))
             .with(REVISION, revision(self.revision))
-            .with("Applied", Value::text(json(&self.applied)))
+            .with("Applied", json_text(&self.applied))
             .with("Model", Value::S(self.model.clone()));
         if let Some(sequence) = &self.sequence {
             item.insert("Seq", Value::text(sequence.padded()));
@@ -178,12 +181,7 @@ impl Applied {
             .map(|count| AppliedCount {
                 aggregate: count.aggregate.clone(),
                 key: count.key.clone(),
-                measures: count
-                    .measures
-                    .iter()
-                    .filter(|(_, n)| !n.is_zero())
-                    .map(|(m, n)| (m.clone(), n.clone()))
-                    .collect(),
+                measures: without_zeros(&count.measures),
             })
             .collect();
         counts.sort_by(|a, b| (&a.key, &a.aggregate).cmp(&(&b.key, &b.aggregate)));
@@ -195,6 +193,15 @@ impl Applied {
     pub fn is_empty(&self) -> bool {
         self.counts.is_empty() && self.rows.is_empty()
     }
+}
+
+/// As `derive` makes them they are that already.
+fn without_zeros(measures: &Measures) -> Measures {
+    let mut measures = measures.clone();
+    if measures.values().any(Decimal::is_zero) {
+        measures.retain(|_, number| !number.is_zero());
+    }
+    measures
 }
 
 impl AppliedRow {
@@ -220,7 +227,7 @@ pub fn aggregate_marker(aggregate: &str) -> Text {
 
 /// 32 hexadecimal digits of a SHA-256 over an item's canonical JSON (attribute names sorted, numbers normalised).
 pub fn item_hash(item: &Item) -> Text {
-    hex(&Sha256::digest(json(item).as_bytes())[..16]).into()
+    short_hex(&Sha256::digest(json(item)).into())
 }
 
 /// A revision as DynamoDB's number.
@@ -229,8 +236,14 @@ pub fn revision(revision: u64) -> Value {
     Value::N(i64::try_from(revision).unwrap_or(i64::MAX).into())
 }
 
-fn json<T: Serialize>(value: &T) -> String {
-    serde_json::to_string(value).expect("maps with text keys and no floats always have a JSON form")
+fn json<T: Serialize>(value: &T) -> Vec<u8> {
+    let mut json = Vec::with_capacity(JSON_SIZE_EXPECTED);
+    serde_json::to_writer(&mut json, value).expect("maps with text keys and no floats always have a JSON form");
+    json
+}
+
+fn json_text<T: Serialize>(value: &T) -> Value {
+    Value::text(String::from_utf8_lossy(&json(value)))
 }
 
 #[cfg(test)]

@@ -78,21 +78,31 @@ pub fn pack(model: &Model, deltas: Vec<Delta>, standing: &Standing, now: DateTim
 
 /// Items of equal groups side by side, the rarest shared group first; by source key among themselves.
 fn sorted(deltas: Vec<Delta>) -> Vec<Delta> {
-    let mut uses: BTreeMap<&TableKey, usize> = BTreeMap::new();
-    for addition in deltas.iter().flat_map(|delta| &delta.adds) {
-        *uses.entry(&addition.key).or_default() += 1;
+    let mut groups: BTreeMap<&TableKey, usize> = BTreeMap::new();
+    let mut uses: Vec<usize> = Vec::new();
+    let mut of_deltas: Vec<Vec<usize>> = Vec::with_capacity(deltas.len());
+    for delta in &deltas {
+        let mut of_delta = Vec::with_capacity(delta.adds.len());
+        for addition in &delta.adds {
+            let group = *groups.entry(&addition.key).or_insert(uses.len());
+            match uses.get_mut(group) {
+                Some(uses) => *uses += 1,
+                None => uses.push(1),
+            }
+            of_delta.push(group);
+        }
+        of_deltas.push(of_delta);
     }
     // A group by how often it is used and by its key's place among the keys: as the key itself would sort.
-    let places: BTreeMap<&TableKey, (usize, usize)> =
-        uses.into_iter().enumerate().map(|(place, (key, uses))| (key, (uses, place))).collect();
-    let rank = |delta: &Delta| {
-        let mut groups: Vec<(usize, usize)> = delta.adds.iter().map(|addition| places[&addition.key]).collect();
-        groups.retain(|(uses, _)| *uses > 1);
-        groups.sort_unstable();
-        groups
+    let mut ranks = vec![(0, 0); uses.len()];
+    groups.into_values().enumerate().for_each(|(place, group)| ranks[group] = (uses[group], place));
+    let rank = |groups: Vec<usize>| {
+        let shared = groups.into_iter().map(|group| ranks[group]).filter(|(uses, _)| *uses > 1);
+        let mut shared: Vec<(usize, usize)> = shared.collect();
+        shared.sort_unstable();
+        shared
     };
-    let ranks: Vec<Vec<(usize, usize)>> = deltas.iter().map(rank).collect();
-    let mut ranked: Vec<_> = ranks.into_iter().zip(deltas).collect();
+    let mut ranked: Vec<_> = of_deltas.into_iter().map(rank).zip(deltas).collect();
     ranked.sort_by(|(a, one), (b, other)| a.cmp(b).then_with(|| one.source().cmp(other.source())));
     ranked.into_iter().map(|(_, delta)| delta).collect()
 }
@@ -139,17 +149,27 @@ struct Sum {
 impl Draft {
     /// Takes the delta in, or gives it back where it does not fit.
     fn add(&mut self, standing: &Standing, candidate: Candidate) -> Option<Candidate> {
-        let Candidate { delta, rows, size } = &candidate;
-        let fresh = delta.adds.iter().filter(|addition| !self.sums.contains_key(&addition.key));
-        let actions = self.actions + rows.len() + fresh.count();
-        let clash = rows.iter().any(|write| self.holds(write.table, &write.key))
-            || delta.adds.iter().any(|addition| self.source_keys.contains(&addition.key));
-        let is_full = actions > ACTIONS_MAX || self.size + size > TRANSACTION_SIZE_MAX;
-        if !self.taken.is_empty() && (is_full || clash || !self.sums_fit(delta)) {
+        if !self.taken.is_empty() && !self.has_room(&candidate) {
             return Some(candidate);
         }
         self.begin(standing, candidate);
         None
+    }
+
+    fn has_room(&self, Candidate { delta, rows, size }: &Candidate) -> bool {
+        let mut actions = self.actions + rows.len();
+        let mut sums_fit = true;
+        for addition in &delta.adds {
+            match self.sums.get(&addition.key) {
+                None => actions += 1,
+                Some(sum) => sums_fit &= fits(sum, addition),
+            }
+        }
+        let clash = || {
+            rows.iter().any(|write| self.holds(write.table, &write.key))
+                || delta.adds.iter().any(|addition| self.source_keys.contains(&addition.key))
+        };
+        sums_fit && actions <= ACTIONS_MAX && self.size + size <= TRANSACTION_SIZE_MAX && !clash()
     }
 
     fn holds(&self, table: TableRef, key: &TableKey) -> bool {
@@ -157,16 +177,6 @@ impl Draft {
             TableRef::Source => self.source_keys.contains(key) || self.sums.contains_key(key),
             TableRef::State => self.state_keys.contains(key),
         }
-    }
-
-    /// A merged addition must itself be a number of 38 digits.
-    fn sums_fit(&self, delta: &Delta) -> bool {
-        delta.adds.iter().all(|addition| match self.sums.get(&addition.key) {
-            None => true,
-            Some(sum) => addition.measures.iter().all(|(measure, number)| {
-                sum.measures.get(measure).is_none_or(|total| total.checked_add(number).is_ok())
-            }),
-        })
     }
 
     /// Takes the delta in without asking.
@@ -212,6 +222,14 @@ impl Draft {
     }
 }
 
+/// A merged addition must itself be a number of 38 digits.
+fn fits(sum: &Sum, addition: &Addition) -> bool {
+    let fits = |(measure, number): (&Text, &Decimal)| {
+        sum.measures.get(measure).is_none_or(|total| total.checked_add(number).is_ok())
+    };
+    addition.measures.iter().all(fits)
+}
+
 impl Sum {
     fn of(addition: &Addition, index: usize) -> Sum {
         Sum {
@@ -230,7 +248,7 @@ impl Sum {
         }
         self.renamed |= addition.renamed;
         for (measure, number) in &addition.measures {
-            // Draft::sums_fit has been asked before a delta joins others.
+            // `fits` has been asked before a delta joins others.
             let _fits = accumulate(&mut self.measures, measure, number, &addition.key);
         }
         self.deltas.push(index);

@@ -37,9 +37,12 @@ pub fn placeholder<'t>(text: &'t str, delimiter: &str, declared: &[String]) -> O
             || (part.len() > 2 && part.starts_with('{') && part.ends_with('}'));
         is_nothing && !declared.iter().any(|declared| declared == part)
     };
-    match delimiter {
-        "" => Some(text).filter(stands_for_nothing),
-        _ => text.split(delimiter).find(stands_for_nothing),
+    let mut letters = delimiter.chars();
+    match (letters.next(), letters.next()) {
+        (None, _) => Some(text).filter(stands_for_nothing),
+        // Looking for one letter is much faster than looking for a text.
+        (Some(letter), None) => text.split(letter).find(stands_for_nothing),
+        (Some(_), Some(_)) => text.split(delimiter).find(stands_for_nothing),
     }
 }
 
