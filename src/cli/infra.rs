@@ -243,7 +243,8 @@ fn fill(template: &str, regions: &BTreeMap<&str, Vec<String>>) -> anyhow::Result
         }
         filled.extend([text, "\n"]);
         if let Some(name) = mark.strip_prefix(BEGIN) {
-            let lines = regions.get(name).with_context(|| format!("the template has a region `{name}` of no meaning"))?;
+            let lines =
+                regions.get(name).with_context(|| format!("the template has a region `{name}` of no meaning"))?;
             let indent = &text[..text.len() - mark.len()];
             lines.iter().for_each(|line| filled.extend([indent, line.as_str(), "\n"]));
             inside = true;
