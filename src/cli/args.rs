@@ -65,6 +65,8 @@ pub enum Command {
     Simulate(SimulateArgs),
     /// Explain a rule by its code: what, why it matters, an example, what to do instead
     Explain(ExplainArgs),
+    /// Print the deployment template (AWS CloudFormation) with the model's table in place
+    Infra(InfraArgs),
     /// Print a completion script for a shell
     #[command(after_help = "\
 Examples:
@@ -372,4 +374,14 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 pub struct ExplainArgs {
     /// A rule's code; without it, all rules are listed
     pub code: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tablekeeper infra --model my-model.toml > stack.yaml      the whole stack; infra/README.md tells how to deploy it
+  tablekeeper infra --model my-model.toml --format json     the two tables alone, for a template of your own")]
+pub struct InfraArgs {
+    #[command(flatten)]
+    pub model: ModelArgs,
 }

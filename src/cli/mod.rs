@@ -9,6 +9,7 @@ mod demo;
 mod derive;
 mod explain;
 mod findings;
+mod infra;
 mod input;
 mod load;
 mod output;
@@ -70,6 +71,7 @@ fn dispatch(cli: Cli) -> Outcome {
         Command::Check(args) => check::run(&args, format),
         Command::Derive(args) => derive::run(&args, format),
         Command::Explain(args) => explain::run(&args, format),
+        Command::Infra(args) => infra::run(&args, format),
         Command::Simulate(args) => simulate::run(&args, format),
         Command::Completions { shell } => {
             let mut script = Vec::new();

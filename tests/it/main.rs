@@ -5,6 +5,7 @@ mod contract;
 mod embedded;
 mod exits;
 mod house;
+mod infra;
 mod kept;
 mod kill;
 mod lambda;
