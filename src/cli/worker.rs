@@ -47,7 +47,7 @@ pub async fn run(args: &WorkerArgs, format: OutputFormat) -> Outcome {
     };
     let tables = tokio::select! {
         tables = connect::open(&args.table, model) => tables?,
-        () = stop.as_mut() => return Ok(Exit::Fine),
+        () = stop.as_mut() => return tell(&WorkerReport::default(), false, format),
     };
     let shards = ShardSettings {
         poll_min: Duration::from_millis(args.poll_ms.min(1000)),
@@ -73,10 +73,8 @@ pub async fn run(args: &WorkerArgs, format: OutputFormat) -> Outcome {
     }
     let result = observed(&tables, &settings, Log { keys: args.log_keys }, listening, stop).await;
     tables.close().await;
-    match result? {
-        Some(report) => tell(&report, args.until_idle, format),
-        None => Ok(Exit::Fine),
-    }
+    // Who is stopped before anything was read tells that, too.
+    tell(&result?.unwrap_or_default(), args.until_idle, format)
 }
 
 /// What a run came to.

@@ -199,7 +199,7 @@ impl<'a> Scope<'a> {
     }
 
     /// What a variable writes into a key, as far as its value is known.
-    fn written(&self, variable: &Variable) -> Option<Cow<'_, str>> {
+    pub fn written(&self, variable: &Variable) -> Option<Cow<'_, str>> {
         let value = self.value(&variable.name).ok()?;
         render::write_one(variable, value, self.entity.attribute(&variable.name)).ok()
     }

@@ -7,7 +7,7 @@ use crate::model::template::{Template, Variable};
 use crate::model::value::Value;
 
 use super::findings::Findings;
-use super::render::{plain, write_one};
+use super::render::plain;
 use super::rules::{s401, s402};
 use super::scope::{Scope, key_text};
 
@@ -44,10 +44,11 @@ pub fn check_raw(names: [Option<&str>; 2], key: &TableKey, delimiter: &str, find
 fn placeholders(scope: &Scope<'_>, at: &str, template: &Template, text: &str, findings: &mut Findings<'_>) {
     let delimiter = &scope.model.delimiter;
     for variable in template.variables() {
-        let Some((written, false)) = written(scope, variable) else { continue };
+        let Some(written) = scope.written(variable) else { continue };
         if let Some(part) = s402::placeholder(&written, delimiter, &[])
             && !part.is_empty()
             && text.contains(part)
+            && !is_declared(scope, variable)
         {
             // A value that shares its part of the key with a literal, as in `{a}-{b}`.
             return s402::found(at, text, part, findings);
@@ -57,22 +58,20 @@ fn placeholders(scope: &Scope<'_>, at: &str, template: &Template, text: &str, fi
     if text.is_empty() || s402::placeholder(text, delimiter, &[]).is_none() {
         return;
     }
-    let values = template.variables().filter_map(|variable| written(scope, variable));
-    let declared = values.filter(|(_, is_declared)| *is_declared);
-    let mut declared: Vec<String> = declared.map(|(written, _)| written.into_owned()).collect();
+    let values = template.variables().filter(|variable| is_declared(scope, variable));
+    let values = values.filter_map(|variable| scope.written(variable));
+    let mut declared: Vec<String> = values.map(Cow::into_owned).collect();
     declared.extend(template.literal_parts(delimiter));
     if let Some(part) = s402::placeholder(text, delimiter, &declared) {
         s402::found(at, text, part, findings);
     }
 }
 
-/// What a variable writes into a key, and whether the model declares that value; `None` where it writes nothing.
-fn written<'s>(scope: &'s Scope<'_>, variable: &Variable) -> Option<(Cow<'s, str>, bool)> {
-    let value = scope.value(&variable.name).ok()?;
-    let attribute = scope.entity.attribute(&variable.name);
-    let written = write_one(variable, value, attribute).ok()?;
-    let is_declared = |text: &str| attribute.is_some_and(|attribute| attribute.one_of.iter().any(|one| one == text));
-    Some((written, plain(value).is_some_and(|text| is_declared(&text))))
+/// True if the model declares the variable's value.
+fn is_declared(scope: &Scope<'_>, variable: &Variable) -> bool {
+    let Some(attribute) = scope.entity.attribute(&variable.name) else { return false };
+    let text = scope.value(&variable.name).ok().and_then(plain);
+    text.is_some_and(|text| attribute.one_of.iter().any(|one| *one == text))
 }
 
 /// `key` names the key in a message.

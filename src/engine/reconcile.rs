@@ -29,7 +29,6 @@
 //! ledger row that could not be read is not passed, so that it is looked at again. Of aggregates with the name of a former model the
 //! journal says only that there were some in what was passed; then they are looked for again.
 
-use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use chrono::{DateTime, Utc};
@@ -295,7 +294,7 @@ impl<'e, S: Store, C: Clock, P: FnMut(&ReconcileReport) + Send> Run<'e, S, C, P>
             given_up: Vec::new(),
             former: match earlier.iter().any(|place| place.met_former) {
                 true => FormerNames::Unknown,
-                false => FormerNames::Noted(BTreeMap::new()),
+                false => FormerNames::Noted(names::Names::new()),
             },
         };
         if !earlier.is_empty() {

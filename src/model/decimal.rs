@@ -122,7 +122,7 @@ impl Decimal {
         match &self.0 {
             // The least number has no counterpart in 64 bits.
             Repr::Small(number) if *number > i64::MIN => Decimal(Repr::Small(-number)),
-            _ => Decimal::of(-self.big().into_owned()),
+            _ => Decimal::of((-self.big().into_owned()).normalized()),
         }
     }
 
@@ -173,9 +173,8 @@ impl Decimal {
         Ok(Decimal::of(value))
     }
 
-    /// A number that is known to be within the limits.
+    /// A normalised number that is known to be within the limits.
     fn of(value: BigDecimal) -> Decimal {
-        let value = value.normalized();
         let small = if value.is_integer() { value.to_i64() } else { None };
         Decimal(small.map_or_else(|| Repr::Big(Box::new(value)), Repr::Small))
     }

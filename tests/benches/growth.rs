@@ -6,14 +6,11 @@ use std::time::Duration;
 use tablekeeper::adapters::clock::SystemClock;
 use tablekeeper::adapters::dynamodb::{Connection, DynamoStore};
 use tablekeeper::adapters::embedded::Embedded;
-use tablekeeper::derive::derive;
 use tablekeeper::engine::batch::{Engine, OldImages};
-use tablekeeper::model::key::TableKey;
 use tablekeeper::model::spec::Model;
 use tablekeeper::model::value::Item;
-use tablekeeper::plan::ledger::{Applied, LedgerRow};
 
-use crate::workload::{ORDERS, changes, inserts, model, orders, pending, tables};
+use crate::workload::{ORDERS, changes, inserts, ledger_row, model, orders, pending, tables};
 use crate::{Figure, milliseconds, stopwatch};
 
 /// Holds the largest table to be tried, for those who cannot wait for a million items.
@@ -60,27 +57,10 @@ pub async fn run() -> Vec<Figure> {
 /// Puts work orders with their ledger rows, as they are when they have been applied; only the aggregates know nothing of them.
 async fn load(connection: &Connection, model: &Model, numbers: std::ops::Range<usize>) {
     let items: Vec<Item> = numbers.map(pending).collect();
-    let rows: Vec<Item> = items.iter().map(|item| row(model, item).to_item()).collect();
+    let rows: Vec<Item> = items.iter().map(|item| ledger_row(model, item).to_item()).collect();
     let (source, state) = (&model.table.name, &model.table.state_table);
     connection.put_items(source, &items).await.expect("items can be put");
     connection.put_items(state, &rows).await.expect("rows can be put");
-}
-
-fn row(model: &Model, item: &Item) -> LedgerRow {
-    let key = TableKey::of(item, &model.table.key_names()).expect("an order has a key");
-    let derived = derive(model, &key, item);
-    LedgerRow {
-        source: key,
-        sequence: "1".parse().ok(),
-        revision: 1,
-        entity: derived.entity.clone(),
-        applied: Applied::of(&derived),
-        model: model.hash.clone(),
-        deleted: false,
-        expires_at: None,
-        quarantined: None,
-        left_out: None,
-    }
 }
 
 /// Batches of work orders that are new to the table and are then changed; the changes are measured.

@@ -19,7 +19,7 @@ use tablekeeper::plan::ledger::{Applied, LedgerRow};
 use tablekeeper::plan::pack::pack;
 use tablekeeper::plan::standing::Standing;
 
-use crate::workload::{ORDERS, model, orders};
+use crate::workload::{ORDERS, ledger_row, model, orders};
 use crate::{Figure, milliseconds, stopwatch};
 
 const ROUNDS: usize = 40;
@@ -71,23 +71,9 @@ pub fn run() -> Vec<Figure> {
 }
 
 fn ledger(model: &Model, orders: &[(Item, Item)]) -> BTreeMap<TableKey, LedgerRow> {
-    let names = model.table.key_names();
     let row = |(before, _): &(Item, Item)| {
-        let key = TableKey::of(before, &names).expect("an order has a key");
-        let derived = derive(model, &key, before);
-        let row = LedgerRow {
-            source: key.clone(),
-            sequence: "1".parse().ok(),
-            revision: 1,
-            entity: derived.entity.clone(),
-            applied: Applied::of(&derived),
-            model: model.hash.clone(),
-            deleted: false,
-            expires_at: None,
-            quarantined: None,
-            left_out: None,
-        };
-        (key, row)
+        let row = ledger_row(model, before);
+        (row.source.clone(), row)
     };
     orders.iter().map(row).collect()
 }

@@ -4,12 +4,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use aws_sdk_dynamodb::types::{AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType};
 use tablekeeper::adapters::dynamodb::{Connection, DynamoStore};
+use tablekeeper::derive::derive;
 use tablekeeper::model::change::RawRecord;
 use tablekeeper::model::key::TableKey;
 use tablekeeper::model::load;
 use tablekeeper::model::shipped::shipped;
 use tablekeeper::model::spec::Model;
 use tablekeeper::model::value::{Item, Value};
+use tablekeeper::plan::ledger::{Applied, LedgerRow};
 
 /// Changes in one batch.
 pub const ORDERS: usize = 1_000;
@@ -128,4 +130,22 @@ async fn plain_table(connection: &Connection, name: &str) {
     let request = request.attribute_definitions(definition("PK")).attribute_definitions(definition("SK"));
     let request = request.key_schema(part("PK", KeyType::Hash)).key_schema(part("SK", KeyType::Range));
     request.send().await.expect("the table can be made");
+}
+
+/// The ledger row of an item that has been applied.
+pub fn ledger_row(model: &Model, item: &Item) -> LedgerRow {
+    let key = TableKey::of(item, &model.table.key_names()).expect("an order has a key");
+    let derived = derive(model, &key, item);
+    LedgerRow {
+        source: key,
+        sequence: "1".parse().ok(),
+        revision: 1,
+        entity: derived.entity.clone(),
+        applied: Applied::of(&derived),
+        model: model.hash.clone(),
+        deleted: false,
+        expires_at: None,
+        quarantined: None,
+        left_out: None,
+    }
 }

@@ -104,10 +104,9 @@ fn read_table(sink: &mut Sink, root: &mut Fields<'_>) -> Table {
         sink.mark_broken(&path(&["table"]));
         return stand_in();
     };
-    let name = match fields.require(sink, "name", "add the table's name at AWS") {
-        Some(field) => checked_aws_name(sink, &field),
-        None => None,
-    };
+    let name_field = fields.require(sink, "name", "add the table's name at AWS");
+    let name = name_field.as_ref().and_then(|field| checked_aws_name(sink, field));
+    let name_at = name_field.filter(|_| name.is_some()).map(|field| field.span());
     let name = name.unwrap_or_else(|| "table".to_owned());
     let partition_key = fields
         .require(sink, "partition_key", "add for example `partition_key = \"PK\"`")
@@ -125,7 +124,7 @@ fn read_table(sink: &mut Sink, root: &mut Fields<'_>) -> Table {
         sink.mark_broken(&path(&["table"]));
     }
     let ttl = fields.take(sink, "ttl").and_then(|field| checked_attribute_name(sink, &field));
-    let state_table = read_state_table(sink, &mut fields, &name);
+    let state_table = read_state_table(sink, &mut fields, &name, name_at);
     let indexes = read_indexes(sink, &mut fields);
     fields.finish(sink);
     Table {
@@ -150,9 +149,23 @@ fn stand_in() -> Table {
     }
 }
 
-fn read_state_table(sink: &mut Sink, fields: &mut Fields<'_>, table: &str) -> String {
+/// `name_at` is where the table's name stands, if it is one.
+fn read_state_table(
+    sink: &mut Sink,
+    fields: &mut Fields<'_>,
+    table: &str,
+    name_at: Option<std::ops::Range<usize>>,
+) -> String {
     let default = format!("{table}-keeper");
-    let Some(field) = fields.take(sink, "state_table") else { return default };
+    let Some(field) = fields.take(sink, "state_table") else {
+        if let Some(at) = name_at.filter(|_| !TABLE_NAME_SIZES.contains(&default.len())) {
+            let size = default.len();
+            let message =
+                format!("`-keeper` after this name makes the state table's, which is too long with {size} letters");
+            sink.fault(&rules::NAME, at, message, "add a shorter `state_table`");
+        }
+        return default;
+    };
     let Some(name) = checked_aws_name(sink, &field) else { return default };
     if name == table {
         let message = format!("`state_table` is the table `{table}` itself");

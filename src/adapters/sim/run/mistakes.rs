@@ -179,9 +179,10 @@ fn is_row(write: &Write) -> bool {
     write.table == TableRef::Source && matches!(write.op, Op::Put(_))
 }
 
-/// Nobody else writes a sum as a whole.
+/// Nobody else writes a sum as a whole; leases, which are numbers too, are in the other table.
 fn is_repair(write: &Write) -> bool {
-    matches!(&write.op, Op::Update { set, .. } if set.0.values().any(|value| value.as_number().is_some()))
+    let sets_number = |set: &Item| set.0.values().any(|value| value.as_number().is_some());
+    write.table == TableRef::Source && matches!(&write.op, Op::Update { set, .. } if sets_number(set))
 }
 
 fn unconditional(writes: &[Write]) -> Vec<Write> {

@@ -223,6 +223,19 @@ fn a_table_has_so_many_indexes_and_no_more() {
 }
 
 #[test]
+fn the_state_tables_name_is_made_of_a_name_that_leaves_room() {
+    let named = |size: usize| {
+        BASE.replacen("[table]\nname = \"shop\"", &format!("[table]\nname = \"{}\"", "x".repeat(size)), 1)
+    };
+    assert!(faults(&named(255 - "-keeper".len())).is_empty());
+    let long = named(255 - "-keeper".len() + 1);
+    let found = faults(&long);
+    assert_eq!(found.len(), 1, "{}", shown(&found));
+    assert!(found[0].remedy.contains("shorter `state_table`"), "{}", found[0].remedy);
+    assert!(faults(&long.replacen("[table]\n", "[table]\nstate_table = \"kept\"\n", 1)).is_empty());
+}
+
+#[test]
 fn a_table_with_number_keys_can_be_audited_only() {
     let table = |keys: &str| {
         let key = if keys.contains("sort_key") {
