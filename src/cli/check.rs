@@ -6,8 +6,8 @@ use tablekeeper::model::load;
 use tablekeeper::model::position::Fault;
 
 use super::args::{CheckArgs, OutputFormat};
-use super::context::{Exit, Outcome, read_model, render};
-use super::output::{GOOD, count, json, line, paint};
+use super::context::{Exit, Outcome, Stop, read_model, render};
+use super::output::{GOOD, count, fault, json, line, paint};
 
 #[derive(Serialize)]
 struct CheckedModel<'a> {
@@ -27,9 +27,13 @@ struct FaultOut<'a> {
 }
 
 pub fn run(args: &CheckArgs, format: OutputFormat) -> Outcome {
-    let mut sources = Vec::new();
+    // A file that cannot be read hides nothing of the others.
+    let (mut sources, mut unreadable) = (Vec::new(), Vec::new());
     for which in &args.models {
-        sources.push(read_model(which)?);
+        match read_model(which) {
+            Ok(source) => sources.push(source),
+            Err(stop) => unreadable.push(stop),
+        }
     }
     let results: Vec<(bool, Vec<Fault>, String)> = sources
         .iter()
@@ -73,7 +77,11 @@ pub fn run(args: &CheckArgs, format: OutputFormat) -> Outcome {
             }
         }
     }
-    Ok(if results.iter().all(|(ok, ..)| *ok) { Exit::Fine } else { Exit::Usage })
+    let all_read = unreadable.is_empty();
+    for Stop { exit, error } in unreadable {
+        fault(format_args!("{error:#}"), exit);
+    }
+    Ok(if all_read && results.iter().all(|(ok, ..)| *ok) { Exit::Fine } else { Exit::Usage })
 }
 
 fn fault_out(fault: &Fault) -> FaultOut<'_> {

@@ -9,6 +9,7 @@ use tablekeeper::adapters::clock::SystemClock;
 use tablekeeper::adapters::dynamodb::{Connection, ConnectionOptions, DynamoStore, TableInfo};
 use tablekeeper::adapters::embedded::Embedded;
 use tablekeeper::engine::batch::Engine;
+use tablekeeper::engine::checkpoint;
 use tablekeeper::engine::ports::StoreError;
 use tablekeeper::engine::scan::Pages;
 use tablekeeper::model::spec::{KeyAttribute, Model, Table};
@@ -135,15 +136,24 @@ pub async fn open(args: &TableArgs, model: Model) -> Result<Tables, Stop> {
 
 /// The tables in this database; Tablekeeper's own is made if need be.
 pub async fn tables(model: Model, database: Database) -> Result<Tables, Stop> {
-    let stream_view = database.table(&model.table).await?.stream_view;
+    let TableInfo { stream_view, stream_arn, .. } = database.table(&model.table).await?;
     let Database { connection, embedded } = database;
     let table = &model.table;
     connection
         .ensure_state_table(&table.state_table)
         .await
         .with_context(|| format!("cannot use the state table `{}`", table.state_table))?;
-    let store = DynamoStore::new(&connection, table);
-    Ok(Tables { model: Arc::new(model), connection, store, clock: SystemClock::new(), stream_view, embedded })
+    let (store, clock) = (DynamoStore::new(&connection, table), SystemClock::new());
+    // What another table's ledger says must not be read for this one's, let alone be written to it.
+    if let Some(arn) = stream_arn
+        && let Some(other) = checkpoint::other_table(&store, &clock, &arn).await?
+    {
+        return Err(Stop::from(anyhow::anyhow!(
+            "the state table `{}` is that of {other}; give each table a state table of its own, by --state-table",
+            table.state_table
+        )));
+    }
+    Ok(Tables { model: Arc::new(model), connection, store, clock, stream_view, embedded })
 }
 
 /// True for an endpoint on this machine, such as the one that `demo --hold` prints.

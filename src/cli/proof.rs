@@ -38,7 +38,6 @@ pub async fn verify(args: &VerifyArgs, format: OutputFormat) -> Outcome {
         }
     };
     let (repaired, report) = if args.repair {
-        refuse_other_table(&tables).await?;
         let mut repaired = verify::repair(&tables.engine(), &options, passed).await?;
         let verdict = std::mem::take(&mut repaired.verdict);
         (Some(repaired), verdict)
@@ -60,20 +59,6 @@ pub async fn verify(args: &VerifyArgs, format: OutputFormat) -> Outcome {
         (0, _) => Exit::Incomplete,
         _ => Exit::Findings,
     })
-}
-
-/// What another table's ledger says must not be written to this one.
-async fn refuse_other_table(tables: &Tables) -> Result<(), Stop> {
-    let Tables { model, connection, store, clock, .. } = tables;
-    let table = connection.describe_table(&model.table.name).await?;
-    let Some(arn) = table.stream_arn else { return Ok(()) };
-    match checkpoint::other_table(store, clock, &arn).await? {
-        None => Ok(()),
-        Some(other) => Err(Stop::from(anyhow::anyhow!(
-            "the state table `{}` is that of {other}; give each table a state table of its own, by --state-table",
-            model.table.state_table
-        ))),
-    }
 }
 
 fn print_repaired(repaired: &RepairReport) {
@@ -142,7 +127,6 @@ fn passes(number: u32) -> String {
 
 pub async fn reconcile(args: &ReconcileArgs, format: OutputFormat) -> Outcome {
     let tables = connect::open(&args.table, model_for_table(&args.table)?).await?;
-    refuse_other_table(&tables).await?;
     let report = with_progress(&tables, args).await?;
     tables.close().await;
     match format {

@@ -56,7 +56,8 @@ pub async fn run(args: &SweepArgs, format: OutputFormat) -> Outcome {
     };
     let settings = SweepSettings::default();
     let report = sweep(&tables.model, &tables.store, &tables.clock, as_of, &settings, &Sinks(sinks)).await?;
-    if report.entries.is_empty() && !reconcile::has_ledger(&tables.engine()).await? {
+    let is_unread = report.entries.is_empty() && !reconcile::has_ledger(&tables.engine()).await?;
+    if is_unread {
         warn("no worker has read this table yet, so nothing is known to fall due; run `tablekeeper worker` first");
     }
     tables.close().await;
@@ -80,7 +81,7 @@ pub async fn run(args: &SweepArgs, format: OutputFormat) -> Outcome {
             ));
         }
     }
-    let complete = report.faults.is_empty() && report.undelivered.is_empty();
+    let complete = report.faults.is_empty() && report.undelivered.is_empty() && !is_unread;
     Ok(if complete { Exit::Fine } else { Exit::Incomplete })
 }
 

@@ -139,6 +139,12 @@ impl VerifyReport {
         if any(|kind| kind == DifferenceKind::UnreadableLedger) {
             return Some("Restore the unreadable ledger rows, or run the version that wrote them; then reconcile.");
         }
+        if self.ledger_rows == 0 && self.derived_items > 0 && !self.differences.is_empty() {
+            return Some(
+                "The state table has no ledger, though there are derived items. Is it the right one (--state-table)? If it is lost, restore it, or \
+                 delete all items with `_keeper` and start the worker.",
+            );
+        }
         Some(match (any(DifferenceKind::is_reconciled), any(DifferenceKind::is_repaired), self.unsettled) {
             (true, false, _) => {
                 "Changes of source items are not applied. A worker that is behind catches up; what stays is put right by \

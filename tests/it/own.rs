@@ -51,7 +51,7 @@ async fn a_file_becomes_a_table_that_is_kept_proved_and_reported() {
     let repair = place.run("verify", &["--repair"]).await;
     assert!(repair.code == 1 && repair.out.contains("repaired: 0 aggregates, 0 rows"), "{} {}", repair.out, repair.err);
     let sweep = place.run("sweep", &[]).await;
-    assert!(sweep.code == 0 && sweep.err.contains("no worker has read this table yet"), "{}", sweep.err);
+    assert!(sweep.code == 3 && sweep.err.contains("no worker has read this table yet"), "{}", sweep.err);
     let worker = place.run("worker", &["--until-idle", "--poll-ms", "10"]).await;
     assert_eq!(worker.code, 0, "{}", worker.err);
     // Whatever is found out by asking the database is no news for the log.
@@ -242,6 +242,22 @@ async fn a_worker_without_its_ledger_does_not_count_again() {
     assert_eq!(worker.code, 3, "{}", worker.err);
     assert!(worker.err.contains("ledger"), "{}", worker.err);
     assert_eq!(kept.measures("PROJECT#P001", "STATS#WO_STATUS").await, before);
+}
+
+#[tokio::test]
+async fn another_tables_state_table_is_refused_by_whoever_would_use_it() {
+    let place = Place::new();
+    assert_eq!(place.run("load", &["--items", SAMPLE]).await.code, 0);
+    assert_eq!(place.run("worker", &["--until-idle", "--poll-ms", "10"]).await.code, 0);
+    assert_eq!(place.run("load", &["--items", SAMPLE, "--table", "second"]).await.code, 0);
+    let commands: [(&str, &[&str]); 5] =
+        [("worker", &["--until-idle"]), ("sweep", &[]), ("verify", &[]), ("verify", &["--repair"]), ("reconcile", &[])];
+    for (command, arguments) in commands {
+        let mistaken = [&["--table", "second", "--state-table", "quality-keeper"], arguments].concat();
+        let ran = place.run(command, &mistaken).await;
+        assert_eq!((ran.code, ran.out.as_str()), (3, ""), "{command}: {}", ran.err);
+        assert!(ran.err.contains("`quality-keeper` is that of arn:") && ran.err.contains("of its own"), "{}", ran.err);
+    }
 }
 
 #[tokio::test]

@@ -44,7 +44,7 @@ pub fn check(attribute: &Attribute, (name, value): Carried<'_>, findings: &mut F
 /// The attribute `name` is not written as `expected` says.
 pub fn found(name: &str, value: &Value, expected: &str, findings: &mut Findings<'_>) {
     let actual = shown(value);
-    let message = format!("`{name}` is `{actual}`, not {expected}; write it so, or leave it out");
+    let message = format!("`{name}` is `{actual}`, not {expected}; write it so");
     let expected = Some(expected.to_owned());
     findings.push(&RULE, Details { attribute: Some(name.to_owned()), expected, actual: Some(actual), message });
 }
