@@ -139,14 +139,17 @@ impl Decimal {
         }
     }
 
-    /// How many digits its text has, zeros at the end of a whole number included.
+    /// Significant digits, 1 at least: neither the zeros in front of them nor those after them, as DynamoDB counts.
     pub fn digits(&self) -> usize {
         match &self.0 {
-            Repr::Small(number) => number.unsigned_abs().checked_ilog10().unwrap_or(0) as usize + 1,
-            Repr::Big(_) => {
-                let text = self.to_string();
-                text.bytes().take_while(|b| *b != b'E' && *b != b'e').filter(u8::is_ascii_digit).count()
+            Repr::Small(number) => {
+                let mut digits = number.unsigned_abs();
+                while digits != 0 && digits.is_multiple_of(10) {
+                    digits /= 10;
+                }
+                digits.checked_ilog10().unwrap_or(0) as usize + 1
             }
+            Repr::Big(number) => usize::try_from(number.digits()).unwrap_or(usize::MAX),
         }
     }
 
@@ -203,7 +206,12 @@ impl FromStr for Decimal {
             let shown: String = text.chars().take(60).collect();
             DecimalError::Syntax(shown)
         };
-        let plausible = text.bytes().all(|b| b.is_ascii_digit() || b"+-.eE".contains(&b));
+        let bytes = text.as_bytes();
+        // A sign stands in front of the number or of its exponent.
+        let plausible = bytes.iter().enumerate().all(|(at, byte)| match byte {
+            b'+' | b'-' => at == 0 || matches!(bytes[at - 1], b'e' | b'E'),
+            byte => byte.is_ascii_digit() || b".eE".contains(byte),
+        });
         if text.is_empty() || text.len() > TEXT_LENGTH_MAX || !plausible {
             return Err(syntax());
         }
@@ -213,7 +221,7 @@ impl FromStr for Decimal {
         // An absurd exponent must not make the parser build a number of a billion digits.
         if let Some(at) = text.find(['e', 'E']) {
             let exponent: i64 = text[at + 1..].parse().map_err(|_| syntax())?;
-            if exponent.abs() > 1_000 {
+            if exponent.unsigned_abs() > 1_000 {
                 return Err(DecimalError::Magnitude { exponent });
             }
         }
@@ -280,12 +288,16 @@ mod tests {
         assert!("1e-130".parse::<Decimal>().is_ok());
         assert_eq!("1e126".parse::<Decimal>(), Err(DecimalError::Magnitude { exponent: 126 }));
         assert_eq!("1e-131".parse::<Decimal>(), Err(DecimalError::Magnitude { exponent: -131 }));
-        assert!(matches!("1e999999999".parse::<Decimal>(), Err(DecimalError::Magnitude { .. })));
+        for text in ["1e999999999", "1e9223372036854775807", "1e-9223372036854775808"] {
+            assert!(matches!(text.parse::<Decimal>(), Err(DecimalError::Magnitude { .. })), "{text}");
+        }
     }
 
     #[test]
     fn text_that_is_no_number_is_refused() {
-        for text in ["", " 1", "NaN", "inf", "0x10", "1_000", "1e", "--1", "1.2.3", "e5", "+", "."] {
+        for text in
+            ["", " 1", "NaN", "inf", "0x10", "1_000", "1e", "--1", "1.2.3", "e5", "+", ".", ".-5", "1.+5", "1-5"]
+        {
             assert!(text.parse::<Decimal>().is_err(), "{text:?}");
         }
     }
@@ -299,6 +311,16 @@ mod tests {
         assert_eq!(sum.total(), Ok(d("0.5")));
         sum.add(&d("1e38"));
         assert_eq!(sum.total(), Err(DecimalError::Digits { digits: 40 }));
+    }
+
+    #[test]
+    fn zeros_at_the_ends_are_no_significant_digits() {
+        let digits =
+            [("0", 1), ("7", 1), ("-120", 2), ("1000000000000000000", 1), ("1e38", 1), ("0.00012", 2), ("10.01", 4)];
+        for (text, count) in digits {
+            assert_eq!(d(text).digits(), count, "{text}");
+        }
+        assert_eq!(d(&"9".repeat(38)).digits(), 38);
     }
 
     #[test]

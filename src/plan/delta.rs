@@ -114,8 +114,9 @@ impl Delta {
         if let Some(sequence) = &self.after.sequence {
             item.insert("Seq", Value::text(sequence.padded()));
         }
-        self.extra =
-            vec![Write { table: TableRef::State, key, op: Op::Put(item.into()), condition: Condition::Always }];
+        let row = Write { table: TableRef::State, key, op: Op::Put(item.into()), condition: Condition::Always };
+        let earlier = before.and_then(release).filter(|earlier| earlier.key != row.key);
+        self.extra = std::iter::once(row).chain(earlier).collect();
         self
     }
 
@@ -152,8 +153,15 @@ pub fn diff(
         adds,
         puts,
         deletes,
-        extra: Vec::new(),
+        extra: before.and_then(release).into_iter().collect(),
     })
+}
+
+/// The delete of the quarantine row by which the item was given up: rows are there for what is in quarantine now.
+fn release(before: &LedgerRow) -> Option<Write> {
+    before.quarantined.as_ref()?;
+    let key = state::quarantine_key(&before.source, before.sequence.as_ref());
+    Some(Write { table: TableRef::State, key, op: Op::Delete, condition: Condition::Always })
 }
 
 /// The difference between all but the sums that `before` has applied, and `derived`, which must have none. Those sums
@@ -476,6 +484,26 @@ mod tests {
         assert_eq!((held.extra.len(), held.adds.len()), (1, 0));
         let again = hold(&model(), Some(&held.after), &source(), true, None, now());
         assert!(again.quarantine(Some(&held.after), "P903", "number overflow", now()).settled);
+    }
+
+    #[test]
+    fn a_quarantine_row_goes_with_the_quarantine() {
+        let row = |delta: &Delta| {
+            delta.extra.iter().map(|write| (write.key.clone(), write.op == Op::Delete)).collect::<Vec<_>>()
+        };
+        let item = derived(vec![], vec![]);
+        let given_up = |before: Option<&LedgerRow>, sequence: &str| {
+            let delta = step(before, Some(&item), Some(sequence));
+            delta.quarantine(before, "P903", "too large", now())
+        };
+        let key = |sequence: &str| state::quarantine_key(&source(), Some(&sequence.parse().unwrap()));
+        let first = given_up(None, "1");
+        assert_eq!(row(&first), [(key("1"), false)]);
+        let again = given_up(Some(&first.after), "2");
+        assert_eq!(row(&again), [(key("2"), false), (key("1"), true)], "one row an item");
+        let healed = step(Some(&again.after), Some(&item), None);
+        assert_eq!(row(&healed), [(key("2"), true)]);
+        assert!(row(&step(Some(&healed.after), Some(&item), Some("3"))).is_empty());
     }
 
     proptest::proptest! {

@@ -257,6 +257,7 @@ where
                     stopping = true;
                     self.tell(Progress::Stopping);
                     self.give_up_retry();
+                    self.give_up_repair();
                 }
                 Wake::Applied(applied) => self.applied(applied, stopping).await?,
                 Wake::Done(done) => self.done(done).await?,

@@ -92,10 +92,11 @@ pub fn simulate_all(seeds: Range<u64>, script: &Script, threads: usize, progress
     let locked = || stories.lock().unwrap_or_else(PoisonError::into_inner);
     let play = || {
         loop {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= seeds.end || locked().failures.len() >= FAILURES_MAX {
+            if locked().failures.len() >= FAILURES_MAX {
                 return;
             }
+            let after = |seed: u64| seed.checked_add(1).filter(|_| seed < seeds.end);
+            let Ok(seed) = next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, after) else { return };
             let result = simulate(seed, script);
             match result {
                 Ok(tally) => locked().tally.add(&tally),

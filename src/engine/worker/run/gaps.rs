@@ -1,6 +1,7 @@
 //! Gaps: remembered before anything is read beyond them, repaired by one worker, closed by none that did not see them.
 
 use chrono::{DateTime, SubsecRound as _, TimeDelta, Utc};
+use futures_util::future::{AbortHandle, Aborted, abortable};
 
 use super::{Done, Outcome, Run};
 use crate::engine::checkpoint::{History, OpenGap, StreamRow, add_gap, close_gap, stream_row};
@@ -14,6 +15,7 @@ pub(super) struct RepairState {
     /// The gap that calls for a repair.
     wanted: Option<Gap>,
     pub(super) running: bool,
+    abort: Option<AbortHandle>,
     /// The gap as it stood when the repair began: only that one is closed by it.
     began_with: Option<OpenGap>,
     /// Not before, after a failure.
@@ -63,7 +65,21 @@ where
         self.repair.began_with = self.stream.gap.clone();
         let gap = as_grave_as(self.stream.gap.as_ref(), wanted);
         let worker = self.worker;
-        self.requests.push(Box::pin(async move { Done::Repaired(worker.repair.repair(&gap).await) }));
+        let (repair, abort) = abortable(async move { worker.repair.repair(&gap).await });
+        self.repair.abort = Some(abort);
+        let done = |result| match result {
+            Ok(repaired) => Done::Repaired(repaired),
+            Err(Aborted) => Done::Forgotten,
+        };
+        self.requests.push(Box::pin(async move { done(repair.await) }));
+    }
+
+    /// Ends the repair where it stands, as a crash would: the gap stays open, and the next start repairs it. On a large table it
+    /// would go on for long beside the batch that a stop waits for, and slow that down.
+    pub(super) fn give_up_repair(&mut self) {
+        if let Some(repair) = self.repair.abort.take() {
+            repair.abort();
+        }
     }
 
     pub(super) async fn repaired(&mut self, result: Result<Repaired, String>) -> Outcome<(), B> {

@@ -189,3 +189,21 @@ fn a_stream_that_was_enabled_anew_is_loud_and_its_old_rows_go() {
     world.settings.on_gap = OnGap::Halt;
     world.run().unwrap();
 }
+
+#[test]
+fn a_stop_ends_a_repair_and_the_next_start_takes_it_up() {
+    let mut world = World::settled(one_shard(1..=4));
+    world.settings.on_gap = OnGap::Reconcile;
+    world.settings.until_idle = false;
+    (world.sink.takes, world.repair.takes) = (Duration::from_secs(20), Duration::from_secs(10));
+    world.stream.with_shard("a", |shard| {
+        shard.records.extend(5..=9);
+        shard.trimmed = 7;
+    });
+    // The batch under way is waited for, and lasts longer than the repair would.
+    let report = world.clock.run(world.worker().run(world.clock.sleep(Duration::from_secs(5)))).unwrap();
+    assert_eq!(world.numbers(), [8, 9]);
+    assert!(report.gap_open);
+    world.settings.until_idle = true;
+    assert!(!world.run().unwrap().gap_open);
+}
