@@ -53,6 +53,8 @@ pub fn run(args: &CheckArgs, format: OutputFormat) -> Outcome {
         })
         .collect();
     match format {
+        // Where nothing could be read there is no result.
+        _ if sources.is_empty() => {}
         OutputFormat::Json => {
             let out: Vec<CheckedModel<'_>> = sources
                 .iter()
@@ -77,11 +79,11 @@ pub fn run(args: &CheckArgs, format: OutputFormat) -> Outcome {
             }
         }
     }
-    let all_read = unreadable.is_empty();
-    for Stop { exit, error } in unreadable {
-        fault(format_args!("{error:#}"), exit);
+    if let Some(last) = unreadable.pop() {
+        unreadable.iter().for_each(|Stop { exit, error }| fault(format_args!("{error:#}"), *exit));
+        return Err(last);
     }
-    Ok(if all_read && results.iter().all(|(ok, ..)| *ok) { Exit::Fine } else { Exit::Usage })
+    Ok(if results.iter().all(|(ok, ..)| *ok) { Exit::Fine } else { Exit::Usage })
 }
 
 fn fault_out(fault: &Fault) -> FaultOut<'_> {
