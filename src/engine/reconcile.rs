@@ -42,7 +42,7 @@ use super::doubt;
 use super::pace::Paced;
 use super::ports::{Clock, Store, StoreError, TransactError};
 use super::scan::{self, get};
-use super::shards::Gap;
+use super::shards::{Gap, GapCause};
 use super::telemetry::explain;
 use super::worker::{Repair, Repaired};
 use crate::model::key::TableKey;
@@ -476,11 +476,12 @@ fn is_tombstone(row: &LedgerRow) -> bool {
     row.deleted && row.applied.is_empty() && row.quarantined.is_none()
 }
 
-/// A gap is closed by reconciling the whole table. Where records were lost that is done twice: see [`doubt`].
+/// A gap is closed by reconciling the whole table, where records were lost twice: see [`doubt`].
 impl<S: Store, C: Clock> Repair for Engine<S, C> {
     async fn repair(&self, gap: &Gap) -> Result<Repaired, String> {
         let told = |error: ReconcileError| explain(&error, false);
-        if gap.is_loss() {
+        // Who reads a stream for the first time does not know what others, such as a function, have lost of it.
+        if gap.cause != GapCause::ModelChanged {
             doubt::raise(&self.store, &self.clock).await.map_err(|error| explain(&error, false))?;
         }
         reconcile(self, |_| {}).await.map_err(told)?;

@@ -166,3 +166,13 @@ fn records_from_after_a_loss_are_believed_again() {
     assert_eq!((report.applied, report.item_reads), (1, 0));
     assert_settled(&world.store, &world.model);
 }
+
+/// A worker starts beside a function that holds a batch whose followers it lost: nobody told the worker of a loss.
+#[test]
+fn a_first_start_casts_doubt_on_what_others_still_hold() {
+    let (world, held) = half_told(false);
+    let first_start = Gap { cause: GapCause::FirstStart, ..loss(&world) };
+    block_on(fair(&world).repair(&first_start)).unwrap();
+    block_on(world.engine.apply(&held, OldImages::Trusted)).unwrap();
+    assert_settled(&world.store, &world.model);
+}
