@@ -7,8 +7,9 @@
 //!
 //! The contract: [`raise`] writes one row of the state table, before a repair reads the first item. Every commit reads it
 //! together with the ledger rows, and of each record that was written before the row's instant, or does not say when, the item
-//! itself is read. Who had read the ledger before that may still commit, though for `READ_LIFE` at most, and a request on its
-//! way is refused by the database once its signature is `SIGNATURE_LIFE` old: a second look after `SETTLED_AFTER`
+//! itself is read. A first start raises it, too: what others, such as a function, lost before it, it cannot know. Who had read the
+//! ledger before that may still commit, though for `READ_LIFE` at most, and a request on its way is refused by the database once
+//! its signature is `SIGNATURE_LIFE` old: after a known loss a second look after `SETTLED_AFTER`
 //! sees all that they did.
 
 use std::time::Duration;
@@ -41,7 +42,7 @@ const UNTIL: &str = "Until";
 /// The row as it was read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Doubt {
-    /// `None`: no records were ever lost.
+    /// `None`: nobody ever had a reason to doubt.
     until: Option<DateTime<Utc>>,
 }
 
