@@ -3,12 +3,10 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use smol_str::format_smolstr;
-
 use crate::model::decimal::Decimal;
 use crate::model::derived::{Contribution, Measures};
 use crate::model::spec::Aggregate;
-use crate::model::value::{Item, Text, Value};
+use crate::model::value::{Item, Text, Value, joined};
 
 use super::findings::{Findings, shown};
 use super::own;
@@ -82,18 +80,18 @@ fn measures(scope: &Scope<'_>, aggregate: &Aggregate, findings: &mut Findings<'_
         let bucket = value
             .filter(|value| aggregate.buckets.iter().any(|bucket| bucket == value))
             .unwrap_or(Cow::Borrowed(OTHER));
-        measures.insert(format_smolstr!("Count_{bucket}"), Decimal::from(1));
+        measures.insert(joined(&["Count_", &bucket]), Decimal::from(1));
     }
     for name in &aggregate.sum {
         if let Ok(Value::N(number)) = scope.value(name) {
-            measures.insert(format_smolstr!("Sum_{name}"), number.clone());
+            measures.insert(joined(&["Sum_", name]), number.clone());
         }
     }
     for name in &aggregate.sum_squares {
         if let Ok(value @ Value::N(number)) = scope.value(name) {
             match number.checked_square() {
                 Ok(square) => {
-                    measures.insert(format_smolstr!("SumSq_{name}"), square);
+                    measures.insert(joined(&["SumSq_", name]), square);
                 }
                 Err(error) => a308::square(name, value, &aggregate.name, &error, findings),
             }

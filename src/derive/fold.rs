@@ -6,15 +6,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use smol_str::format_smolstr;
-
 use super::findings::{Findings, TOTALS};
 use super::rules::{a308, k101, k104};
 use crate::model::decimal::{Decimal, DecimalError, Sum};
 use crate::model::derived::{Derived, Finding, Measures, RowKind};
 use crate::model::key::TableKey;
 use crate::model::spec::Model;
-use crate::model::value::{Item, Text};
+use crate::model::value::{Item, Text, joined};
 
 /// What all items added so far derive together. Add each item once.
 #[derive(Debug, Clone, Default)]
@@ -180,12 +178,9 @@ fn entries(rows: &BTreeMap<(Text, TableKey), Arc<Item>>) -> impl Iterator<Item =
 /// The measures that every item of an aggregate has.
 fn zeros(model: &Model, aggregate: &str) -> Measures {
     let Some(aggregate) = model.aggregate(aggregate) else { return Measures::new() };
-    let counts = aggregate
-        .buckets
-        .iter()
-        .filter(|_| aggregate.count_by.is_some())
-        .map(|bucket| format_smolstr!("Count_{bucket}"));
-    let sums = aggregate.sum.iter().map(|name| format_smolstr!("Sum_{name}"));
-    let squares = aggregate.sum_squares.iter().map(|name| format_smolstr!("SumSq_{name}"));
+    let counts =
+        aggregate.buckets.iter().filter(|_| aggregate.count_by.is_some()).map(|bucket| joined(&["Count_", bucket]));
+    let sums = aggregate.sum.iter().map(|name| joined(&["Sum_", name]));
+    let squares = aggregate.sum_squares.iter().map(|name| joined(&["SumSq_", name]));
     counts.chain(sums).chain(squares).map(|measure| (measure, Decimal::zero())).collect()
 }

@@ -44,7 +44,7 @@ pub use fold::Fold;
 use findings::{Details, Findings};
 use recognise::Recognised;
 use rules::{a301, a302, a303, a304, a305, a306, a307, a308, k102, k103};
-use scope::{Scope, carried, is_none};
+use scope::{Scope, is_none};
 
 /// Everything derived from one item. Items that Tablekeeper wrote itself derive nothing.
 pub fn derive(model: &Model, key: &TableKey, item: &Item) -> Derived {
@@ -125,8 +125,7 @@ fn of_entity<'a>(
 }
 
 fn attributes(scope: &Scope<'_>, findings: &mut Findings<'_>) {
-    for attribute in &scope.entity.attributes {
-        let carried = carried(attribute, scope.item);
+    for (attribute, carried) in scope.attributes() {
         a301::check(scope, attribute, carried, findings);
         if let Some(carried) = carried.filter(|(_, value)| !is_none(attribute, value)) {
             for check in [a302::check, a303::check, a304::check, a305::check, a306::check, a307::check] {
@@ -160,11 +159,11 @@ fn key_names(model: &Model) -> [Option<&str>; 2] {
 
 /// The item with its key's attributes, which an image may lack and templates may name.
 fn with_key<'i>(model: &Model, key: &TableKey, item: &'i Item) -> Cow<'i, Item> {
-    let names = model.table.key_names();
-    if TableKey::of(item, &names).as_ref() == Some(key) {
+    let [partition, sort] = key_names(model).map(|name| name.and_then(|name| item.get(name)));
+    if partition == Some(&key.partition) && sort == key.sort.as_ref() {
         return Cow::Borrowed(item);
     }
     let mut item = item.clone();
-    item.0.extend(key.to_item(&names).0);
+    item.0.extend(key.to_item(&model.table.key_names()).0);
     Cow::Owned(item)
 }

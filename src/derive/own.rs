@@ -7,7 +7,7 @@ use smol_str::format_smolstr;
 
 use crate::model::key::{PARTITION_KEY_SIZE_MAX, SORT_KEY_SIZE_MAX, TableKey};
 use crate::model::spec::Model;
-use crate::model::value::{Item, Kind, MARKER, Text, Value};
+use crate::model::value::{Item, Kind, MARKER, Text, Value, joined};
 
 /// Longest name inside one of our keys, in bytes; longer ones are shortened by a digest so that the key fits.
 const NAME_SIZE_MAX: usize = 200;
@@ -52,7 +52,7 @@ fn fits(text: &str, size_max: usize) -> Result<(), KeyFault> {
 
 /// The beginning of a derived item: its key and its marker.
 pub fn frame(model: &Model, key: &TableKey, kind: &str, name: &str) -> Item {
-    key.to_item(&model.table.key_names()).with(MARKER, Value::S(format_smolstr!("{kind}/{name}")))
+    key.to_item(&model.table.key_names()).with(MARKER, Value::S(joined(&[kind, "/", name])))
 }
 
 /// The source item's key as a map under the table's key names.

@@ -10,7 +10,7 @@ use crate::model::key::TableKey;
 use crate::model::spec::{Expiry, Listing};
 use crate::model::template::Template;
 use crate::model::time::{self, TimeError};
-use crate::model::value::{ITEM_SIZE_MAX, Item, SOURCE, Text, Value};
+use crate::model::value::{ITEM_SIZE_MAX, Item, SOURCE, Text, Value, joined};
 
 use super::counts::rendered;
 use super::findings::{Findings, shown};
@@ -117,7 +117,7 @@ fn expiry_row(scope: &Scope<'_>, source: &TableKey, expiry: &Expiry, findings: &
     let (date, due) = (plain(value), due(scope, expiry, value, findings)?);
     let due = due.to_rfc3339_opts(SecondsFormat::AutoSi, true);
     let what = LeftOut { kind: "expiry", name: &expiry.name };
-    let partition = format_smolstr!("{}#EXPIRY#{}", scope.model.prefix, expiry.name);
+    let partition = joined(&[&scope.model.prefix, "#EXPIRY#", &expiry.name]);
     let key = match own::key(scope.model, partition, Some(format_smolstr!("{due}#{}", source.digest()))) {
         Ok(key) => key,
         Err(fault) => {

@@ -18,6 +18,8 @@ pub struct Scope<'a> {
     pub model: &'a Model,
     pub entity: &'a Entity,
     pub item: &'a Item,
+    /// What the item carries of each of the entity's attributes, in their order: each is asked for many times.
+    carried: Vec<Option<Carried<'a>>>,
     /// By name. Few, so that looking through them is the fastest way.
     variables: Vec<(Text, Value)>,
 }
@@ -80,13 +82,25 @@ pub fn key_text(value: &Value) -> Option<Cow<'_, str>> {
 
 impl<'a> Scope<'a> {
     pub fn new(model: &'a Model, entity: &'a Entity, item: &'a Item) -> Scope<'a> {
-        Scope { model, entity, item, variables: Vec::new() }
+        let carried = entity.attributes.iter().map(|attribute| carried(attribute, item)).collect();
+        Scope { model, entity, item, carried, variables: Vec::new() }
+    }
+
+    /// The entity's attributes, and what the item carries of each; declared "none" values included.
+    pub fn attributes(&self) -> impl Iterator<Item = (&'a Attribute, Option<Carried<'a>>)> {
+        self.entity.attributes.iter().zip(self.carried.iter().copied())
+    }
+
+    /// The value of a declared attribute, if the item has one; `None` for other names.
+    fn declared(&self, name: &str) -> Option<Option<&'a Value>> {
+        let (attribute, carried) = self.attributes().find(|(attribute, _)| attribute.name == name)?;
+        Some(carried.map(|(_, value)| value).filter(|value| !is_none(attribute, value)))
     }
 
     /// The value that a name stands for.
     pub fn value(&self, name: &str) -> Result<&Value, RenderFault> {
-        match self.entity.attribute(name) {
-            Some(attribute) => present(attribute, self.item).ok_or_else(|| RenderFault::Absent { name: name.into() }),
+        match self.declared(name) {
+            Some(value) => value.ok_or_else(|| RenderFault::Absent { name: name.into() }),
             None => self.variable(name).ok_or_else(|| RenderFault::Unbound { name: name.into() }),
         }
     }
@@ -162,9 +176,10 @@ impl<'a> Scope<'a> {
     /// Takes the variables that are not known yet from a key. Returns the first variable that was known with another
     /// value: its name, the known and the found text.
     fn bind(&mut self, template: &Template, text: &str) -> Option<(String, String, String)> {
-        let with_known = parts(template, |variable| self.written(variable));
-        if let Some(texts) = split(&with_known, text) {
-            // Most often everything is known already.
+        // Most often nothing is known yet.
+        let is_new = template.variables().all(|variable| self.is_unbound(&variable.name));
+        let with_known = if is_new { Vec::new() } else { parts(template, |variable| self.written(variable)) };
+        if let Some(texts) = split(&with_known, text).filter(|_| !is_new) {
             if texts.is_empty() {
                 return None;
             }

@@ -43,7 +43,9 @@ pub fn check_raw(names: [Option<&str>; 2], key: &TableKey, delimiter: &str, find
 /// The key as it is stored: what its attributes would give may be another, and that is G201's.
 fn placeholders(scope: &Scope<'_>, at: &str, template: &Template, text: &str, findings: &mut Findings<'_>) {
     let delimiter = &scope.model.delimiter;
-    for variable in template.variables() {
+    // Where each value is a whole part of the key, the key's parts below say it all.
+    let shared = template.variables().filter(|_| !template.has_whole_values(delimiter));
+    for variable in shared {
         let Some(written) = scope.written(variable) else { continue };
         if let Some(part) = s402::placeholder(&written, delimiter, &[])
             && !part.is_empty()

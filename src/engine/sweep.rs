@@ -11,7 +11,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Datelike, SecondsFormat, TimeDelta, Utc};
-use smol_str::format_smolstr;
 
 use super::alerts::{Alert, AlertState, Entry, horizon, resolve, tell};
 use super::outbox::{OutboxError, Undelivered, deliver, enqueue};
@@ -19,7 +18,7 @@ use super::ports::{CancelReason, Clock, Notification, Sink, SortRange, Store, St
 use super::scan::{Pages, get, get_one};
 use crate::model::key::TableKey;
 use crate::model::spec::{Expiry, Model};
-use crate::model::value::{Item, MARKER, Value};
+use crate::model::value::{Item, MARKER, Value, joined};
 use crate::plan::state;
 use crate::plan::write::{ACTIONS_MAX, TableRef, Write};
 
@@ -208,7 +207,7 @@ impl<S: Store, C: Clock> Look<'_, S, C> {
     /// The expiry's rows that fall due until the widest lead (or as far as is to be listed).
     async fn entries(&self, expiry: &Expiry, report: &mut SweepReport) -> Result<Vec<Entry>, StoreError> {
         let names = self.model.table.key_names();
-        let marker = Value::S(format_smolstr!("expiry/{}", expiry.name));
+        let marker = Value::S(joined(&["expiry/", &expiry.name]));
         let days = expiry.lead_days.iter().copied().max().unwrap_or(0).max(self.settings.list_days);
         let until = horizon(self.as_of, days);
         let mut entries = Vec::new();
@@ -229,7 +228,7 @@ impl<S: Store, C: Clock> Look<'_, S, C> {
         if self.model.table.sort_key.is_none() {
             return Pages::new(TableRef::Source, (0, 1));
         }
-        let partition = Value::S(format_smolstr!("{}#EXPIRY#{}", self.model.prefix, expiry.name));
+        let partition = Value::S(joined(&[&self.model.prefix, "#EXPIRY#", &expiry.name]));
         // Four-digit years sort as text; beyond them everything is read and the due instants decide.
         let range = match until {
             Some(until) if until.year() <= 9999 => {

@@ -251,7 +251,10 @@ impl fmt::Display for Decimal {
 /// As text, the way DynamoDB's wire format carries numbers.
 impl Serialize for Decimal {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        match &self.0 {
+            Repr::Small(number) => serializer.serialize_str(&number.to_string()),
+            Repr::Big(_) => serializer.collect_str(self),
+        }
     }
 }
 

@@ -20,7 +20,7 @@ pub struct KeyNames {
 }
 
 /// One item's primary key: typed values (S, N or B), without the attributes' names.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TableKey {
     #[serde(rename = "p")]
     pub partition: Value,

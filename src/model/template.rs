@@ -148,6 +148,24 @@ impl Template {
         parts
     }
 
+    /// True if no value shares its part of the key with a literal or another value: there is a delimiter or an end on both its sides.
+    pub fn has_whole_values(&self, delimiter: &str) -> bool {
+        let is_bound = |at: Option<usize>, bound: fn(&str, &str) -> bool| match at.map(|at| self.segments.get(at)) {
+            Some(Some(Segment::Literal(text))) => !delimiter.is_empty() && bound(text, delimiter),
+            Some(Some(Segment::Variable(_))) => false,
+            // Before the first, or after the last.
+            Some(None) | None => true,
+        };
+        let is_whole = |(at, segment): (usize, &Segment)| match segment {
+            Segment::Literal(_) => true,
+            Segment::Variable(_) => {
+                is_bound(at.checked_sub(1), |text, delimiter| text.ends_with(delimiter))
+                    && is_bound(Some(at + 1), |text, delimiter| text.starts_with(delimiter))
+            }
+        };
+        self.segments.iter().enumerate().all(is_whole)
+    }
+
     /// True if the template is one bare variable: `{Category}`. Such a key may be a number.
     pub fn bare_variable(&self) -> Option<&Variable> {
         match self.segments.as_slice() {
@@ -252,6 +270,19 @@ mod tests {
         assert_eq!(parts("X{a}Y#Z#{b}"), "Z");
         assert_eq!(parts("null"), "null");
         assert_eq!(parts("{a}"), "");
+    }
+
+    #[test]
+    fn whole_values_have_delimiters_or_ends_beside_them() {
+        let whole = |source: &str| Template::parse(source).unwrap().has_whole_values("#");
+        for source in ["{a}", "USER#{u}", "A#{b}#{c}", "{a}#Z", "FIXED", "A#{b}#c#{d:04}"] {
+            assert!(whole(source), "{source}");
+        }
+        for source in ["A{b}", "A#{b}-{c}", "{a}{b}", "A#{b}c#{d}", "A#b{c}"] {
+            assert!(!whole(source), "{source}");
+        }
+        assert!(Template::parse("{a}").unwrap().has_whole_values(""));
+        assert!(!Template::parse("{a}-{b}").unwrap().has_whole_values(""));
     }
 
     #[test]

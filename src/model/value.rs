@@ -9,12 +9,20 @@ use std::fmt;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use smol_str::SmolStrBuilder;
 
 use super::decimal::Decimal;
 
 /// A text that is never changed: up to 23 bytes without an allocation, and cheap to clone at any length. Most texts of an item are
 /// names and keys, and they are passed on from the record to the listing, the ledger and the transaction.
 pub type Text = smol_str::SmolStr;
+
+/// The parts one after the other.
+pub fn joined(parts: &[&str]) -> Text {
+    let mut text = SmolStrBuilder::new();
+    parts.iter().for_each(|part| text.push_str(part));
+    text.finish()
+}
 
 /// The attribute that marks an item as one of ours; its value is `<kind>/<name>`, for example `aggregate/wo_status`.
 pub const MARKER: &str = "_keeper";
@@ -30,7 +38,7 @@ pub const ITEM_SIZE_MAX: usize = 400 * 1024;
 pub struct Bytes(pub Vec<u8>);
 
 /// One attribute value, with exact numbers.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Value {
     S(Text),
     N(Decimal),

@@ -7,13 +7,12 @@
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use smol_str::format_smolstr;
 
 use crate::model::change::SequenceNumber;
 use crate::model::decimal::Decimal;
 use crate::model::derived::{Derived, Measures, Row, RowKind};
 use crate::model::key::{TableKey, short_hex};
-use crate::model::value::{Item, Text, Value};
+use crate::model::value::{Item, Text, Value, joined};
 use crate::plan::state;
 
 /// The attribute that holds the revision; the condition of the next commit compares it.
@@ -217,12 +216,12 @@ impl AppliedRow {
 
 /// The marker attribute's value of a listing, expiry or finding row.
 pub fn row_marker(kind: RowKind, name: &str) -> Text {
-    format_smolstr!("{}/{name}", kind.name())
+    joined(&[kind.name(), "/", name])
 }
 
 /// The marker attribute's value of an aggregate item.
 pub fn aggregate_marker(aggregate: &str) -> Text {
-    format_smolstr!("aggregate/{aggregate}")
+    joined(&["aggregate/", aggregate])
 }
 
 /// 32 hexadecimal digits of a SHA-256 over an item's canonical JSON (attribute names sorted, numbers normalised).
@@ -243,7 +242,7 @@ fn json<T: Serialize>(value: &T) -> Vec<u8> {
 }
 
 fn json_text<T: Serialize>(value: &T) -> Value {
-    Value::text(String::from_utf8_lossy(&json(value)))
+    Value::text(std::str::from_utf8(&json(value)).expect("JSON is UTF-8"))
 }
 
 #[cfg(test)]

@@ -8,17 +8,16 @@
 //! Contract: every delta is in exactly one plan, whole; a plan has at most 100 actions and 4 MB and no item twice, unless
 //! a single delta alone is larger or contradicts itself (then the database refuses it and the item is given up).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use chrono::{DateTime, Utc};
-use smol_str::format_smolstr;
 
 use crate::model::decimal::Decimal;
 use crate::model::derived::Measures;
 use crate::model::key::TableKey;
 use crate::model::spec::Model;
 use crate::model::time::timestamp;
-use crate::model::value::{Item, MARKER, Text, Value};
+use crate::model::value::{Item, MARKER, Text, Value, joined};
 use crate::plan::delta::{Addition, Delta, accumulate};
 use crate::plan::ledger::aggregate_marker;
 use crate::plan::standing::Standing;
@@ -78,7 +77,7 @@ pub fn pack(model: &Model, deltas: Vec<Delta>, standing: &Standing, now: DateTim
 
 /// Items of equal groups side by side, the rarest shared group first; by source key among themselves.
 fn sorted(deltas: Vec<Delta>) -> Vec<Delta> {
-    let mut groups: BTreeMap<&TableKey, usize> = BTreeMap::new();
+    let mut groups: HashMap<&TableKey, usize> = HashMap::new();
     let mut uses: Vec<usize> = Vec::new();
     let mut of_deltas: Vec<Vec<usize>> = Vec::with_capacity(deltas.len());
     for delta in &deltas {
@@ -95,6 +94,7 @@ fn sorted(deltas: Vec<Delta>) -> Vec<Delta> {
     }
     // A group by how often it is used and by its key's place among the keys: as the key itself would sort.
     let mut ranks = vec![(0, 0); uses.len()];
+    let groups: BTreeMap<&TableKey, usize> = groups.into_iter().collect();
     groups.into_values().enumerate().for_each(|(place, group)| ranks[group] = (uses[group], place));
     let rank = |groups: Vec<usize>| {
         let shared = groups.into_iter().map(|group| ranks[group]).filter(|(uses, _)| *uses > 1);
@@ -129,7 +129,8 @@ impl Candidate {
 struct Draft {
     taken: Vec<Candidate>,
     sums: BTreeMap<TableKey, Sum>,
-    /// Keys of all writes but the aggregates': to the user's table, and to the state table.
+    /// Keys of derived rows and quarantine rows: to the user's table, and to the state table. Ledger rows are not among them: each
+    /// source item has one of its own, at a key of its own kind.
     source_keys: BTreeSet<TableKey>,
     state_keys: BTreeSet<TableKey>,
     actions: usize,
@@ -166,7 +167,7 @@ impl Draft {
             }
         }
         let clash = || {
-            rows.iter().any(|write| self.holds(write.table, &write.key))
+            rows.iter().skip(1).any(|write| self.holds(write.table, &write.key))
                 || delta.adds.iter().any(|addition| self.source_keys.contains(&addition.key))
         };
         sums_fit && actions <= ACTIONS_MAX && self.size + size <= TRANSACTION_SIZE_MAX && !clash()
@@ -185,7 +186,7 @@ impl Draft {
         let Candidate { delta, rows, size } = &candidate;
         self.size += size;
         self.actions += rows.len();
-        for write in rows {
+        for write in rows.iter().skip(1) {
             match write.table {
                 TableRef::Source => self.source_keys.insert(write.key.clone()),
                 TableRef::State => self.state_keys.insert(write.key.clone()),
@@ -276,9 +277,9 @@ pub fn declared_measures(model: &Model, aggregate: &str) -> Measures {
     let Some(aggregate) = model.aggregate(aggregate) else {
         return Measures::new();
     };
-    let buckets = aggregate.buckets.iter().map(|bucket| format_smolstr!("Count_{bucket}"));
-    let sums = aggregate.sum.iter().map(|attribute| format_smolstr!("Sum_{attribute}"));
-    let squares = aggregate.sum_squares.iter().map(|attribute| format_smolstr!("SumSq_{attribute}"));
+    let buckets = aggregate.buckets.iter().map(|bucket| joined(&["Count_", bucket]));
+    let sums = aggregate.sum.iter().map(|attribute| joined(&["Sum_", attribute]));
+    let squares = aggregate.sum_squares.iter().map(|attribute| joined(&["SumSq_", attribute]));
     std::iter::once("Total".into())
         .chain(buckets)
         .chain(sums)

@@ -14,10 +14,9 @@
 //!
 //! Digests stand for source keys because a source key may be as long as a key can be; the row carries the key itself.
 
-use smol_str::format_smolstr;
-
 use crate::model::change::SequenceNumber;
 use crate::model::key::{KeyNames, TableKey};
+use crate::model::value::joined;
 
 /// Name of the partition key attribute.
 pub const PARTITION: &str = "PK";
@@ -44,7 +43,7 @@ pub fn key_names() -> KeyNames {
 
 /// The ledger row of a source item.
 pub fn ledger_key(source: &TableKey) -> TableKey {
-    TableKey::text(format_smolstr!("{LEDGER_PREFIX}{}", source.digest()), "LEDGER")
+    TableKey::text(joined(&[LEDGER_PREFIX, &source.digest()]), "LEDGER")
 }
 
 /// The quarantine row of a change of a source item; without a sequence number, of the item itself.

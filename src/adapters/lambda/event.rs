@@ -258,6 +258,10 @@ fn parse<T: DeserializeOwned>(raw: &RawValue) -> Option<T> {
 
 /// Seconds since 1970 with or without a fraction, or RFC 3339. It is informative only, so what cannot be read is absent.
 fn time(text: &str) -> Option<DateTime<Utc>> {
+    // As Lambda most often writes it, and quick to read.
+    if let Ok(seconds) = text.strip_suffix(".0").unwrap_or(text).parse::<u32>() {
+        return DateTime::from_timestamp(i64::from(seconds), 0);
+    }
     let Ok(seconds) = text.parse::<Decimal>() else {
         return DateTime::parse_from_rfc3339(text).ok().map(|time| time.to_utc());
     };
