@@ -41,7 +41,7 @@
 //! # The way of a record
 //!
 //! ```text
-//! adapters::dynamodb, adapters::lambda       RawRecord   as delivered, damaged or not       model::change
+//! adapters::dynamodb, model::event            RawRecord   as delivered, damaged or not       model::change
 //!     derive::decode                         Change      key, number, images                model::change
 //!     derive                                 Derived     counts, rows, findings             model::derived
 //!     engine::commit, reading the ledger     Delta       what should be minus what is       plan::delta

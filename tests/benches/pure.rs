@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use serde_json::json;
-use tablekeeper::adapters::lambda::StreamEvent;
+use tablekeeper::model::event::StreamEvent;
 use tablekeeper::derive::decode::{Decoded, decode};
 use tablekeeper::derive::derive;
 use tablekeeper::model::change::Change;
