@@ -77,6 +77,7 @@
 //! - `worker`: the AWS SDK, the stream reader, sinks;
 //! - `lambda`: the stream processor as a Lambda function (`lambda-stream`); it never links polars;
 //! - `serve`: metrics and health of a worker over HTTP;
+//! - `cloud`: buckets and queues of AWS;
 //! - `embedded`: a DynamoDB in this process, and the command line;
 //! - `reports`: SQL over the items by polars, pages, CSV.
 //!

@@ -56,7 +56,10 @@ impl RedriveError {
                 matches!(
                     &error.source,
                     CommitError::Store(
-                        StoreError::Unavailable(_) | StoreError::Throttled(_) | StoreError::Denied(_) | StoreError::NoTable(_)
+                        StoreError::Unavailable(_)
+                            | StoreError::Throttled(_)
+                            | StoreError::Denied(_)
+                            | StoreError::NoTable(_)
                     )
                 )
             }
@@ -99,7 +102,13 @@ pub async fn redrive<S: Store, C: Clock, T: StreamSource>(
         }
         return Ok(done);
     }
-    let reader = Reader { stream, clock: &engine.clock, shard: &batch.shard, start: ShardStart::At(batch.first.clone()), next: None };
+    let reader = Reader {
+        stream,
+        clock: &engine.clock,
+        shard: &batch.shard,
+        start: ShardStart::At(batch.first.clone()),
+        next: None,
+    };
     let lost = Rereading { engine, batch, reader, lost: None, empty: 0 }.run(&mut done.report).await?;
     let key = ShardKey { arn: batch.stream.as_str().into(), shard: batch.shard.as_str().into() };
     done.lost = lost.map(|cause| Gap { cause, shard: Some(key), since: engine.clock.now() });

@@ -69,7 +69,9 @@ pub enum DiscardedFault {
     Backwards { first: SequenceNumber, last: SequenceNumber },
     #[error("its payload cannot be applied: {0}")]
     Payload(#[from] EventFault),
-    #[error("its payload has records of `{found}`, but it is a batch of `{told}`; whoever put it together must take it apart")]
+    #[error(
+        "its payload has records of `{found}`, but it is a batch of `{told}`; whoever put it together must take it apart"
+    )]
     OtherStream { told: String, found: String },
 }
 

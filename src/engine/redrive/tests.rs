@@ -84,10 +84,7 @@ fn batches_with_their_records_are_applied_in_any_order_and_more_than_once() {
     let world = World::of(9);
     let batches: Vec<DiscardedBatch> = [(12, 17), (0, 4), (5, 11), (12, 17)]
         .into_iter()
-        .map(|(from, to)| DiscardedBatch {
-            records: Some(world.records[from..=to].to_vec()),
-            ..world.batch(from, to)
-        })
+        .map(|(from, to)| DiscardedBatch { records: Some(world.records[from..=to].to_vec()), ..world.batch(from, to) })
         .collect();
     for batch in batches.iter().chain(&batches) {
         let done = world.redrive(batch).unwrap();

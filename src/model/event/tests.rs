@@ -69,9 +69,8 @@ fn a_damaged_image_costs_its_record_only() {
         "7",
     ];
     for image in bad {
-        let record = changed(&format!(
-            "{{\"Keys\":{{\"PK\":{{\"S\":\"a\"}}}},\"NewImage\":{image},\"SequenceNumber\":\"9\"}}"
-        ));
+        let record =
+            changed(&format!("{{\"Keys\":{{\"PK\":{{\"S\":\"a\"}}}},\"NewImage\":{image},\"SequenceNumber\":\"9\"}}"));
         assert!(matches!(&record.new_image, Some(Err(reason)) if !reason.is_empty()), "{image}");
         assert!(matches!(record.keys, Some(Ok(_))), "{image}");
         assert_eq!(record.sequence.as_deref(), Some("9"), "{image}");
