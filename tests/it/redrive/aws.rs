@@ -2,8 +2,11 @@
 //!
 //! `tests/aws.sh` starts it and sets the variable; without it the tests say so and stop.
 
+use std::time::Duration;
+
 use aws_sdk_s3::config::{BehaviorVersion, Credentials, Region};
 use serde_json::{Value as Json, json};
+use tablekeeper::adapters::cloud::DeadLetterQueue;
 
 use super::{World, key, outcomes};
 use crate::program::{Ended, Program, command};
@@ -169,6 +172,29 @@ async fn a_queue_is_emptied_of_what_is_applied() {
     let ended = aws.redrive(&world, &["--from", "sqs://no-such-queue"]).await.expect(2);
     assert!(ended.says("there is no queue `no-such-queue`"), "{:?}", ended.log);
     world.close().await;
+}
+
+#[tokio::test]
+async fn a_message_that_is_worked_on_is_kept_from_others() {
+    let Some(aws) = Aws::new() else { return };
+    let url = aws.queue("long-work").await;
+    aws.sqs.send_message().queue_url(&url).message_body("a").send().await.unwrap();
+    let mut queue = DeadLetterQueue::new(aws.sqs.clone(), &url);
+    queue.hidden_seconds = 6;
+    assert_eq!(queue.hold_every(), Duration::from_secs(2));
+    let message = queue.receive().await.unwrap().unwrap();
+    assert_eq!((message.body.as_str(), aws.messages(&url).await), ("a", (0, 1)));
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    queue.hold(&message).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(aws.messages(&url).await, (0, 1));
+    queue.release(&message).await.unwrap();
+    assert_eq!(aws.messages(&url).await, (1, 0));
+    // Delivered once more, it is the same one: this reader has had it.
+    assert_eq!(queue.receive().await, Ok(None));
+    queue.release(&message).await.unwrap();
+    queue.delete(&message).await.unwrap();
+    assert_eq!(aws.messages(&url).await, (0, 0));
 }
 
 #[tokio::test]

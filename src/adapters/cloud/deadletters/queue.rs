@@ -45,7 +45,12 @@ impl DeadLetterQueue {
             None => address.to_owned(),
             Some(name) => find(&client, address, name).await?,
         };
-        Ok(DeadLetterQueue { client, url, hidden_seconds: 300, received: BTreeSet::new() })
+        Ok(DeadLetterQueue::new(client, url))
+    }
+
+    /// The queue of that URL.
+    pub fn new(client: Client, url: impl Into<String>) -> DeadLetterQueue {
+        DeadLetterQueue { client, url: url.into(), hidden_seconds: 300, received: BTreeSet::new() }
     }
 
     /// How often a message must be [`hold`](DeadLetterQueue::hold)-ed while it is worked on.
