@@ -336,16 +336,17 @@ pub struct ReconcileArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  tablekeeper redrive --model my-model.toml --from s3://dead-letters/aws/lambda/ --dry-run
-  tablekeeper redrive --model my-model.toml --from s3://dead-letters/aws/lambda/
-  tablekeeper redrive --model my-model.toml --from https://sqs.eu-central-1.amazonaws.com/123456789012/dead-letters
-  tablekeeper redrive --model my-model.toml --from sqs://dead-letters --on-gap halt
-  tablekeeper redrive --model my-model.toml --from downloaded --max-read-units 500
+  tablekeeper redrive --model quality --from s3://letters/aws/lambda/ --dry-run
+  tablekeeper redrive --model quality --from s3://letters/aws/lambda/
+  tablekeeper redrive --model quality --from sqs://letters --on-gap halt
+  tablekeeper redrive --model quality --from downloaded --max-read-units 500
 
-Objects of a bucket hold the records themselves. Messages of a queue say where in the stream they are, which keeps
-them for a day: what is not there any more is a gap, and the table is reconciled. A batch may be applied as often as
-one likes, beside workers and functions. What is applied is deleted from the bucket or the queue; files are left.
-Buckets and queues are found by the SDK's own conventions, AWS_ENDPOINT_URL_S3 and AWS_ENDPOINT_URL_SQS among them.")]
+Objects of a bucket hold the records themselves. Messages of a queue say where
+in the stream they are, which keeps them for a day: what is not there any more
+is a gap, and the table is reconciled. A batch may be applied as often as one
+likes, beside workers and functions. What is applied is deleted from the bucket
+or the queue; files are left. Buckets and queues are found by the SDK's own
+conventions, AWS_ENDPOINT_URL_S3 and AWS_ENDPOINT_URL_SQS among them.")]
 pub struct RedriveArgs {
     #[command(flatten)]
     pub table: TableArgs,
@@ -358,7 +359,7 @@ pub struct RedriveArgs {
     /// Leave what is applied in the bucket or the queue
     #[arg(long)]
     pub keep: bool,
-    /// What to do when records are past retention; with `halt` the gap stays open for a worker or `reconcile`
+    /// What to do when records are past retention, once all others are applied; after `halt` a worker or `reconcile` has to do it
     #[arg(long, value_enum, default_value_t = OnGapArg::Reconcile)]
     pub on_gap: OnGapArg,
     /// Where the table is reconciled, read no more than this in a second, of both tables, in read units (4 KB each)

@@ -20,14 +20,15 @@
 //! without `payload`: they say where in the stream the records are, for as long as the stream has them. A queue that is subscribed
 //! to a topic holds it in the topic's envelope, as the text `Message`.
 //!
-//! The contract: [`DiscardedBatch::parse`] takes any text. What is no such record is an error that says what it is instead.
+//! The contract: [`DiscardedBatch::parse`] takes any text. What is no such record is an error that says what it is instead, and
+//! nothing of what the items hold.
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::change::{RawRecord, SequenceNumber};
-use super::event::{EventFault, StreamEvent, excerpt, scalar};
+use super::event::{EventFault, StreamEvent, scalar};
 
 /// One batch that was given up.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,8 +53,10 @@ pub struct DiscardedBatch {
 /// Why a text is no batch that was given up.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DiscardedFault {
-    #[error("`{excerpt}` is not an invocation record: {reason}; is it cut off? Take it from the destination again")]
-    NotJson { excerpt: String, reason: String },
+    #[error("it is empty; take it from the destination again")]
+    Empty,
+    #[error("it is no JSON of an invocation record: {0}; is it cut off? Take it from the destination again")]
+    NotJson(String),
     #[error(
         "it is the record of an asynchronous invocation, not of an event source mapping; give that event to the \
          function that was to have it"
@@ -68,7 +71,7 @@ pub enum DiscardedFault {
     #[error("its first record is {first}, which is after its last, {last}; reconcile the table instead")]
     Backwards { first: SequenceNumber, last: SequenceNumber },
     #[error("its payload cannot be applied: {0}")]
-    Payload(#[from] EventFault),
+    Payload(String),
     #[error(
         "its payload has records of `{found}`, but it is a batch of `{told}`; whoever put it together must take it apart"
     )]
@@ -129,11 +132,10 @@ impl DiscardedBatch {
 }
 
 fn read(json: &str) -> Result<Wire<'_>, DiscardedFault> {
-    let not_json = |error: serde_json::Error| DiscardedFault::NotJson {
-        excerpt: excerpt(json.trim_start()),
-        reason: error.to_string(),
-    };
-    serde_json::from_str(json).map_err(not_json)
+    if json.trim().is_empty() {
+        return Err(DiscardedFault::Empty);
+    }
+    serde_json::from_str(json).map_err(|error| DiscardedFault::NotJson(error.to_string()))
 }
 
 fn of(wire: Wire<'_>) -> Result<DiscardedBatch, DiscardedFault> {
@@ -172,9 +174,13 @@ fn of(wire: Wire<'_>) -> Result<DiscardedBatch, DiscardedFault> {
 fn records(payload: Option<&RawValue>, stream: &str) -> Result<Option<Vec<RawRecord>>, DiscardedFault> {
     let Some(payload) = payload.filter(|payload| payload.get() != "null") else { return Ok(None) };
     let event = match serde_json::from_str::<String>(payload.get()) {
-        Ok(text) => StreamEvent::parse(&text)?,
-        Err(_) => StreamEvent::parse(payload.get())?,
+        Ok(text) => StreamEvent::parse(&text),
+        Err(_) => StreamEvent::parse(payload.get()),
     };
+    let event = event.map_err(|fault| match fault {
+        EventFault::NotAnEvent { reason, .. } => DiscardedFault::Payload(reason),
+        other => DiscardedFault::Payload(other.to_string()),
+    })?;
     match event.streams.into_iter().find(|found| found != stream) {
         Some(found) => Err(DiscardedFault::OtherStream { told: stream.to_owned(), found }),
         None => Ok(Some(event.records)),

@@ -281,7 +281,7 @@ fn time(text: &str) -> Option<DateTime<Utc>> {
     DateTime::from_timestamp(whole, nanoseconds.parse().ok()?)
 }
 
-pub(super) fn excerpt(text: &str) -> String {
+fn excerpt(text: &str) -> String {
     text.chars().take(EXCERPT_LENGTH_MAX).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 

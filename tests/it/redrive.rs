@@ -234,7 +234,7 @@ async fn what_is_no_batch_of_this_table_is_named_and_the_others_go_on() {
     let count = |outcome| outcomes(&redriven).iter().filter(|other| **other == outcome).count();
     assert_eq!((count("applied"), count("refused")), (letters.len(), strangers.len() + 1));
     for (place, words) in
-        places.iter().zip(["table/quality-copy", "cut off", "asynchronous", "elsewhere", "is not an", "is not an"])
+        places.iter().zip(["table/quality-copy", "cut off", "asynchronous", "elsewhere", "empty", "no JSON"])
     {
         let place = place.to_str().unwrap();
         let said = ended.log.iter().find(|line| line.contains(place)).unwrap_or_else(|| panic!("{place}"));

@@ -211,12 +211,13 @@ pub fn end(summary: &Summary, format: OutputFormat) -> Outcome {
         OutputFormat::Text => {
             summary.print_outcomes();
             line(format_args!(
-                "\n{}: {} applied, {} applied before, {} superseded, {} put right, {} in quarantine",
+                "\n{}: {} applied, {} applied before, {} superseded, {} put right, {} of derived items, {} in quarantine",
                 count(report.records, "record"),
                 report.applied,
                 report.already_applied,
                 report.superseded,
                 report.reconciled,
+                report.ours,
                 report.quarantined + report.malformed,
             ));
             if let Some(report) = &summary.reconciled {

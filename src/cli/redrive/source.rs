@@ -47,9 +47,12 @@ impl Source {
         }
         let path = Path::new(from);
         let mut files = Vec::new();
-        let found = std::fs::metadata(path).and_then(|found| match found.is_dir() {
-            true => walk(path, &mut files),
-            false => Ok(files.push(path.to_owned())),
+        let found = std::fs::metadata(path).and_then(|found| {
+            if found.is_dir() {
+                return walk(path, &mut files);
+            }
+            files.push(path.to_owned());
+            Ok(())
         });
         found
             .with_context(|| {

@@ -93,8 +93,9 @@ fn what_it_is_instead_is_said() {
         (json!({ "KinesisBatchInfo": { "shardId": "s" } }), "Kinesis"),
         (json!({ "Records": [] }), "no `DDBStreamBatchInfo`"),
         (json!({ "Type": "Notification", "Message": "{}" }), "no `DDBStreamBatchInfo`"),
-        (json!({ "Message": "hello" }), "`hello` is not an invocation record"),
-        (json!([1]), "not an invocation record"),
+        (json!({ "Message": "hello" }), "no JSON of an invocation record"),
+        (json!([1]), "no JSON of an invocation record"),
+        (json!({ "Message": "" }), "empty"),
         (without("streamArn"), "`streamArn`"),
         (without("shardId"), "`shardId`"),
         (without("startSequenceNumber"), "`startSequenceNumber`"),
@@ -110,9 +111,10 @@ fn what_it_is_instead_is_said() {
         assert!(error.contains(words), "{error}");
     }
     let whole = record(Some(json!(event(STREAM).to_string()))).to_string();
-    for end in [0, 1, whole.len() / 2, whole.len() - 1] {
+    assert_eq!(DiscardedBatch::parse(" \n"), Err(DiscardedFault::Empty));
+    for end in [1, whole.len() / 2, whole.len() - 1] {
         let error = DiscardedBatch::parse(&whole[..end]).unwrap_err();
-        assert!(matches!(error, DiscardedFault::NotJson { .. }), "{end}: {error}");
+        assert!(matches!(error, DiscardedFault::NotJson(_)), "{end}: {error}");
     }
 }
 
