@@ -6,7 +6,7 @@
 mod show;
 mod source;
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
 
 use futures_util::FutureExt as _;
 use indicatif::ProgressBar;
@@ -41,8 +41,12 @@ pub async fn run(args: &RedriveArgs, format: OutputFormat) -> Outcome {
         database.close().await;
         return show::plan(&look(source, &table).await?, format);
     }
-    let tables = connect::open(&args.table, model).await?;
-    let summary = apply(&tables, args, source).await;
+    let mut stop = pin!(stop_signal());
+    let tables = tokio::select! {
+        tables = connect::open(&args.table, model) => tables?,
+        () = stop.as_mut() => return show::end(&Summary::stopped(), format),
+    };
+    let summary = apply(&tables, args, source, stop).await;
     tables.close().await;
     show::end(&summary?, format)
 }
@@ -75,11 +79,18 @@ async fn read(source: &Source, letter: &Letter, table: &str) -> Result<Discarded
 }
 
 /// One batch after the other, then a reconcile where records are lost.
-async fn apply(tables: &Tables, args: &RedriveArgs, mut source: Source) -> Result<Summary, Stop> {
+async fn apply(
+    tables: &Tables,
+    args: &RedriveArgs,
+    mut source: Source,
+    mut stop: Pin<&mut impl Future<Output = ()>>,
+) -> Result<Summary, Stop> {
     let engine = tables.engine();
     // Records must not be applied to counts that no ledger knows of, nor taken from counts that are not there.
-    reconcile::refuse_strangers(&engine, || ()).await?;
-    let mut stop = pin!(stop_signal());
+    tokio::select! {
+        belong = reconcile::refuse_strangers(&engine, || ()) => belong?,
+        () = stop.as_mut() => return Ok(Summary::stopped()),
+    }
     let mut summary = Summary::default();
     let bar = progress(&source);
     while !summary.stopped {

@@ -3,6 +3,7 @@
 mod aws;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 use tablekeeper::adapters::clock::SystemClock;
@@ -19,7 +20,7 @@ use tablekeeper::model::value::{Item, Value};
 use tempfile::TempDir;
 
 use crate::contract::stream::read_all;
-use crate::program::{Ended, run};
+use crate::program::{Ended, Program, run};
 use crate::random::Random;
 
 /// Records of a batch.
@@ -300,6 +301,24 @@ async fn what_is_past_retention_is_a_gap_until_the_table_is_reconciled() {
     let redriven = world.redrive(0, &[]).await;
     assert_eq!(outcomes(&redriven), [vec!["lost"], applied].concat());
     assert_eq!((&redriven["gap"], &redriven["reconcile"]["reconciled"]), (&Json::Null, &json!(1)));
+    world.exact().await;
+    world.close().await;
+}
+
+#[tokio::test]
+async fn told_to_stop_it_ends_after_the_batch_at_hand() {
+    let world = World::after_a_day().await;
+    // Each is looked for in vain for some seconds.
+    let files: Vec<PathBuf> = (0..4).map(|number| world.write(number, &world.gone(&world.records))).collect();
+    let program = Program::start(&world.arguments("redrive", &["--from", world.path()]));
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    program.terminate();
+    let stopped = program.end().await.expect(3).json();
+    assert_eq!(stopped["stopped"], json!(true));
+    assert!(stopped["batches"].as_array().unwrap().len() < files.len(), "{stopped}");
+    files.iter().skip(1).for_each(|file| std::fs::remove_file(file).unwrap());
+    let redriven = world.redrive(0, &[]).await;
+    assert_eq!((outcomes(&redriven), &redriven["gap"]), (vec!["lost"], &Json::Null));
     world.exact().await;
     world.close().await;
 }

@@ -120,6 +120,11 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// Told to stop before anything was done.
+    pub fn stopped() -> Summary {
+        Summary { stopped: true, ..Summary::default() }
+    }
+
     fn exit(&self) -> Exit {
         let undone =
             |out: &BatchOut| matches!(out.became, Became::Refused | Became::Failed) || out.not_removed.is_some();
@@ -207,25 +212,7 @@ pub fn end(summary: &Summary, format: OutputFormat) -> Outcome {
             gap: summary.gap.as_deref(),
             reconcile: summary.reconciled.as_ref(),
         })?,
-        OutputFormat::Text if summary.batches.is_empty() => line("no batches are there"),
-        OutputFormat::Text => {
-            summary.print_outcomes();
-            line(format_args!(
-                "\n{}: {} applied, {} applied before, {} superseded, {} put right, {} of derived items, {} in quarantine",
-                count(report.records, "record"),
-                report.applied,
-                report.already_applied,
-                report.superseded,
-                report.reconciled,
-                report.ours,
-                report.quarantined + report.malformed,
-            ));
-            if let Some(report) = &summary.reconciled {
-                let closed =
-                    if summary.gap.is_none() { paint(GOOD, "the gap is closed:") } else { "reconciled:".to_owned() };
-                line(format_args!("{closed} {}", reconciled(report)));
-            }
-        }
+        OutputFormat::Text => print(summary),
     }
     if let Some(cause) = &summary.gap {
         warn(format_args!(
@@ -236,4 +223,27 @@ pub fn end(summary: &Summary, format: OutputFormat) -> Outcome {
         warn("stopped before all of it was done; run it again, what is applied already is not counted twice");
     }
     Ok(summary.exit())
+}
+
+fn print(summary: &Summary) {
+    let report = &summary.report;
+    if !summary.batches.is_empty() {
+        summary.print_outcomes();
+        line(format_args!(
+            "\n{}: {} applied, {} applied before, {} superseded, {} put right, {} of derived items, {} in quarantine",
+            count(report.records, "record"),
+            report.applied,
+            report.already_applied,
+            report.superseded,
+            report.reconciled,
+            report.ours,
+            report.quarantined + report.malformed,
+        ));
+    } else if !summary.stopped {
+        line("no batches are there");
+    }
+    if let Some(report) = &summary.reconciled {
+        let closed = if summary.gap.is_none() { paint(GOOD, "the gap is closed:") } else { "reconciled:".to_owned() };
+        line(format_args!("{closed} {}", reconciled(report)));
+    }
 }
