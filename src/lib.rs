@@ -41,7 +41,7 @@
 //! # The way of a record
 //!
 //! ```text
-//! adapters::dynamodb, adapters::lambda       RawRecord   as delivered, damaged or not       model::change
+//! adapters::dynamodb, model::event            RawRecord   as delivered, damaged or not       model::change
 //!     derive::decode                         Change      key, number, images                model::change
 //!     derive                                 Derived     counts, rows, findings             model::derived
 //!     engine::commit, reading the ledger     Delta       what should be minus what is       plan::delta
@@ -77,6 +77,7 @@
 //! - `worker`: the AWS SDK, the stream reader, sinks;
 //! - `lambda`: the stream processor as a Lambda function (`lambda-stream`); it never links polars;
 //! - `serve`: metrics and health of a worker over HTTP;
+//! - `cloud`: buckets and queues of AWS;
 //! - `embedded`: a DynamoDB in this process, and the command line;
 //! - `reports`: SQL over the items by polars, pages, CSV.
 //!

@@ -60,6 +60,7 @@ impl Log {
                 let start = match start {
                     ShardStart::TrimHorizon => "its oldest record".to_owned(),
                     ShardStart::After(number) => format!("after {number}"),
+                    ShardStart::At(number) => format!("at {number}"),
                 };
                 info!(shard = %key.shard, start, "shard opened");
             }

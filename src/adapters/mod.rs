@@ -1,7 +1,7 @@
 //! Floor 3: the outside world. Each adapter implements ports or reads and writes one format; none imports another.
 //!
 //! - `dynamodb`: the ports on the AWS SDK; `embedded`: a DynamoDB in this process behind the same SDK;
-//! - `lambda`: the stream as AWS Lambda delivers it;
+//! - `lambda`: the stream as AWS Lambda delivers it; `cloud`: other services of AWS, where it leaves what it gave up;
 //! - `files`: items in files; `analytics` and `page`: reports by SQL, as pages and CSV;
 //! - `log` and `http`: a running worker's log lines, metrics and health;
 //! - `clock`: real time; `sinks`: where notifications go that need no service;
@@ -12,6 +12,8 @@
 pub mod analytics;
 #[cfg(feature = "worker")]
 pub mod clock;
+#[cfg(feature = "cloud")]
+pub mod cloud;
 #[cfg(feature = "worker")]
 pub mod dynamodb;
 #[cfg(feature = "embedded")]

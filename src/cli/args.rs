@@ -61,6 +61,8 @@ pub enum Command {
     Verify(VerifyArgs),
     /// Bring derived items in line with the table: first start, after a gap, after a change of the model
     Reconcile(ReconcileArgs),
+    /// Apply the batches that AWS Lambda gave up, from where the event source mapping's on-failure destination has them
+    Redrive(RedriveArgs),
     /// Play stories from seeds on a simulated database: crashes, lost answers, splits, lost records; the books must balance
     Simulate(SimulateArgs),
     /// Explain a rule by its code: what, why it matters, an example, what to do instead
@@ -330,6 +332,39 @@ pub struct ReconcileArgs {
     /// Begin anew, wherever an earlier run stopped
     #[arg(long)]
     pub from_start: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tablekeeper redrive --model quality --from s3://letters/aws/lambda/ --dry-run
+  tablekeeper redrive --model quality --from s3://letters/aws/lambda/
+  tablekeeper redrive --model quality --from sqs://letters --on-gap halt
+  tablekeeper redrive --model quality --from downloaded --max-read-units 500
+
+Objects of a bucket hold the records themselves. Messages of a queue say where
+in the stream they are, which keeps them for a day: what is not there any more
+is a gap, and the table is reconciled. A batch may be applied as often as one
+likes, beside workers and functions. What is applied is deleted from the bucket
+or the queue; files are left. Buckets and queues are found by the SDK's own
+conventions, AWS_ENDPOINT_URL_S3 and AWS_ENDPOINT_URL_SQS among them.")]
+pub struct RedriveArgs {
+    #[command(flatten)]
+    pub table: TableArgs,
+    /// s3://BUCKET or s3://BUCKET/PREFIX, sqs://NAME or the queue's URL, an invocation record in a file, or a folder of such files
+    #[arg(long, value_name = "PLACE")]
+    pub from: String,
+    /// Only list what would be applied
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Leave what is applied in the bucket or the queue
+    #[arg(long)]
+    pub keep: bool,
+    /// What to do when records are past retention, once all others are applied; after `halt` a worker or `reconcile` has to do it
+    #[arg(long, value_enum, default_value_t = OnGapArg::Reconcile)]
+    pub on_gap: OnGapArg,
+    /// Where the table is reconciled, read no more than this in a second, of both tables, in read units (4 KB each)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_read_units: Option<u32>,
 }
 
 #[derive(Debug, Args)]

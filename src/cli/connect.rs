@@ -25,6 +25,9 @@ pub struct Tables {
     pub connection: Connection,
     pub store: DynamoStore,
     pub clock: SystemClock,
+    pub arn: String,
+    /// ARN of the table's stream, if it has one.
+    pub stream_arn: Option<String>,
     /// What the table's stream tells of a change, if it has one: `NEW_AND_OLD_IMAGES`, `KEYS_ONLY`, …
     pub stream_view: Option<String>,
     embedded: Option<Embedded>,
@@ -136,7 +139,7 @@ pub async fn open(args: &TableArgs, model: Model) -> Result<Tables, Stop> {
 
 /// The tables in this database; Tablekeeper's own is made if need be.
 pub async fn tables(model: Model, database: Database) -> Result<Tables, Stop> {
-    let TableInfo { stream_view, stream_arn, .. } = database.table(&model.table).await?;
+    let TableInfo { arn, stream_view, stream_arn, .. } = database.table(&model.table).await?;
     let Database { connection, embedded } = database;
     let table = &model.table;
     connection
@@ -145,15 +148,15 @@ pub async fn tables(model: Model, database: Database) -> Result<Tables, Stop> {
         .with_context(|| format!("cannot use the state table `{}`", table.state_table))?;
     let (store, clock) = (DynamoStore::new(&connection, table), SystemClock::new());
     // What another table's ledger says must not be read for this one's, let alone be written to it.
-    if let Some(arn) = stream_arn
-        && let Some(other) = checkpoint::other_table(&store, &clock, &arn).await?
+    if let Some(arn) = &stream_arn
+        && let Some(other) = checkpoint::other_table(&store, &clock, arn).await?
     {
         return Err(Stop::from(anyhow::anyhow!(
             "the state table `{}` is that of {other}; give each table a state table of its own, by --state-table",
             table.state_table
         )));
     }
-    Ok(Tables { model: Arc::new(model), connection, store, clock, stream_view, embedded })
+    Ok(Tables { model: Arc::new(model), connection, store, clock, arn, stream_arn, stream_view, embedded })
 }
 
 /// True for an endpoint on this machine, such as the one that `demo --hold` prints.

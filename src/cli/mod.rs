@@ -14,6 +14,7 @@ mod input;
 mod load;
 mod output;
 mod proof;
+mod redrive;
 mod report;
 mod simulate;
 mod sweep;
@@ -87,6 +88,7 @@ fn dispatch(cli: Cli) -> Outcome {
         Command::Sweep(args) => block_on(sweep::run(&args, format)),
         Command::Verify(args) => block_on(proof::verify(&args, format)),
         Command::Reconcile(args) => block_on(proof::reconcile(&args, format)),
+        Command::Redrive(args) => block_on(redrive::run(&args, format)),
     }
 }
 

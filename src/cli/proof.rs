@@ -127,36 +127,43 @@ fn passes(number: u32) -> String {
 
 pub async fn reconcile(args: &ReconcileArgs, format: OutputFormat) -> Outcome {
     let tables = connect::open(&args.table, model_for_table(&args.table)?).await?;
-    let report = with_progress(&tables, args).await?;
+    let pace = Pace { segments: args.segments, max_read_units: args.max_read_units, from_start: args.from_start };
+    let (report, _) = with_progress(&tables, pace).await?;
     tables.close().await;
     match format {
         OutputFormat::Json => json(&report)?,
-        OutputFormat::Text => line(format_args!(
-            "{} and {} looked at; {} put right in {}; {} in quarantine",
-            count(to_usize(report.items), "item"),
-            count(to_usize(report.ledger_rows), "ledger row"),
-            report.reconciled,
-            count(to_usize(report.transactions), "transaction"),
-            report.quarantined,
-        )),
+        OutputFormat::Text => line(reconciled(&report)),
     }
     Ok(if report.quarantined == 0 { Exit::Fine } else { Exit::Findings })
 }
 
-/// Reconciles with a progress bar for each side, and closes the stream's gap if one is open.
-async fn with_progress(tables: &Tables, args: &ReconcileArgs) -> Result<ReconcileReport, Stop> {
-    let table = tables.connection.describe_table(&tables.model.table.name).await?;
-    let gap = match &table.stream_arn {
-        Some(arn) => checkpoint::open_gap(&tables.store, &tables.clock, arn).await?.map(|gap| (arn, gap)),
-        None => None,
-    };
-    let seen = gap.as_ref().map(|(_, gap)| gap.clone());
-    let options = ReconcileOptions {
-        segments: args.segments,
-        max_read_units: args.max_read_units,
-        journal: Some(Journal { name: RUN_NAME.to_owned(), from_start: args.from_start, gap: seen }),
-    };
-    if gap.as_ref().is_some_and(|(_, gap)| gap.loss) {
+/// What a reconcile came to, in one line.
+pub fn reconciled(report: &ReconcileReport) -> String {
+    format!(
+        "{} and {} looked at; {} put right in {}; {} in quarantine",
+        count(to_usize(report.items), "item"),
+        count(to_usize(report.ledger_rows), "ledger row"),
+        report.reconciled,
+        count(to_usize(report.transactions), "transaction"),
+        report.quarantined,
+    )
+}
+
+/// How a reconcile reads.
+pub struct Pace {
+    pub segments: u32,
+    pub max_read_units: Option<u32>,
+    /// Begin anew, wherever an earlier run stopped.
+    pub from_start: bool,
+}
+
+/// Reconciles with a progress bar for each side, and closes the table's gap if one is open. False if there is one afterwards.
+pub async fn with_progress(tables: &Tables, pace: Pace) -> Result<(ReconcileReport, bool), Stop> {
+    let gap = checkpoint::open_gap(&tables.store, &tables.clock, &tables.arn).await?;
+    let Pace { segments, max_read_units, from_start } = pace;
+    let journal = Some(Journal { name: RUN_NAME.to_owned(), from_start, gap: gap.clone() });
+    let options = ReconcileOptions { segments, max_read_units, journal };
+    if gap.as_ref().is_some_and(|gap| gap.loss) {
         doubt::raise(&tables.store, &tables.clock).await?;
     }
     let bars = MultiProgress::new();
@@ -172,12 +179,14 @@ async fn with_progress(tables: &Tables, args: &ReconcileArgs) -> Result<Reconcil
     let report = reconcile::reconcile_with(&tables.engine(), &options, done).await?;
     items.finish_and_clear();
     ledger_rows.finish_and_clear();
-    if let Some((arn, gap)) = gap
-        && !checkpoint::close_gap(&tables.store, &tables.clock, arn, &gap).await?
-    {
+    let closed = match gap {
+        Some(gap) => checkpoint::close_gap(&tables.store, &tables.clock, &tables.arn, &gap).await?,
+        None => true,
+    };
+    if !closed {
         warn("another gap was found meanwhile: reconcile once more");
     }
-    Ok(report)
+    Ok((report, closed))
 }
 
 fn tell_resumed(resumed: &Resumed) {

@@ -80,6 +80,31 @@ pub struct BatchReport {
     pub given_up: Vec<GivenUp>,
 }
 
+impl BatchReport {
+    /// Adds what became of another batch.
+    pub fn add(&mut self, other: BatchReport) {
+        self.records += other.records;
+        self.ours += other.ours;
+        self.skipped += other.skipped;
+        self.superseded += other.superseded;
+        self.applied += other.applied;
+        self.already_applied += other.already_applied;
+        self.reconciled += other.reconciled;
+        self.quarantined += other.quarantined;
+        self.malformed += other.malformed;
+        self.transactions += other.transactions;
+        self.actions += other.actions;
+        self.retries += other.retries;
+        self.conflicts += other.conflicts;
+        self.ledger_reads += other.ledger_reads;
+        self.item_reads += other.item_reads;
+        for (code, count) in other.findings {
+            *self.findings.entry(code).or_default() += count;
+        }
+        self.given_up.extend(other.given_up);
+    }
+}
+
 /// A record or item that was put into quarantine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GivenUp {

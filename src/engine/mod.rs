@@ -9,6 +9,7 @@
 //! - [`shards`]: the life of a stream's shards as a pure state table; [`worker`] drives it and [`checkpoint`] keeps its place;
 //! - [`leases`]: which of several workers reads which shard, pure;
 //! - [`reconcile`]: first start, repair and a changed model; [`verify`]: the proof; [`doubt`]: what is not believed after a loss;
+//! - [`redrive`]: batches that AWS Lambda gave up, applied after all;
 //! - [`sweep`], [`alerts`], [`outbox`]: what falls due, what is told of it once, and how that is delivered;
 //! - [`telemetry`]: what operators see: the names of metrics and log fields, health, and what is counted in the tables;
 //! - [`scan`], `pace` and `patience`: reading page by page, no faster than is allowed, and trying again.
@@ -26,6 +27,7 @@ mod pace;
 mod patience;
 pub mod ports;
 pub mod reconcile;
+pub mod redrive;
 pub mod scan;
 pub mod shards;
 pub mod sweep;

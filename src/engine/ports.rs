@@ -129,6 +129,8 @@ pub struct ShardListing {
 pub enum ShardStart {
     TrimHorizon,
     After(SequenceNumber),
+    /// With the record of that number, which is there or was.
+    At(SequenceNumber),
 }
 
 /// An opaque iterator; lives about 15 minutes.

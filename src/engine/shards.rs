@@ -22,9 +22,9 @@ mod tests;
 use std::fmt;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SubsecRound as _, Utc};
 
-use super::checkpoint::{Checkpoint, ShardKey};
+use super::checkpoint::{Checkpoint, OpenGap, ShardKey};
 use super::ports::{ShardIterator, ShardStart, StreamDescription, StreamError};
 use crate::model::change::SequenceNumber;
 pub use table::ShardTable;
@@ -221,6 +221,14 @@ impl Gap {
     }
 }
 
+impl From<&Gap> for OpenGap {
+    fn from(gap: &Gap) -> OpenGap {
+        // As precise as it is stored: the gap is known again by it.
+        let since = gap.since.trunc_subsecs(3);
+        OpenGap { since, last: since, cause: gap.to_string(), loss: gap.is_loss() }
+    }
+}
+
 /// One line for a log.
 impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -229,6 +237,7 @@ impl fmt::Display for Notice {
                 write!(f, "shard {} opened at its oldest record", key.shard)
             }
             Notice::Opened(key, ShardStart::After(number)) => write!(f, "shard {} opened after {number}", key.shard),
+            Notice::Opened(key, ShardStart::At(number)) => write!(f, "shard {} opened at {number}", key.shard),
             Notice::Finished(key) => write!(f, "shard {} read to its end", key.shard),
             Notice::Gap(gap) => write!(f, "gap: {gap}"),
             Notice::Trouble { shard: Some(key), error, failures } => {

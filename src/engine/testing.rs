@@ -235,6 +235,7 @@ impl FakeStream {
         let index = match start {
             ShardStart::TrimHorizon => found.trimmed,
             ShardStart::After(last) => found.records.iter().filter(|number| sequence(**number) <= *last).count(),
+            ShardStart::At(first) => found.records.iter().filter(|number| sequence(**number) < *first).count(),
         };
         if index < found.trimmed {
             return Err(StreamError::Trimmed);

@@ -6,11 +6,11 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use serde_json::json;
-use tablekeeper::adapters::lambda::StreamEvent;
 use tablekeeper::derive::decode::{Decoded, decode};
 use tablekeeper::derive::derive;
 use tablekeeper::model::change::Change;
 use tablekeeper::model::derived::Derived;
+use tablekeeper::model::event::StreamEvent;
 use tablekeeper::model::key::TableKey;
 use tablekeeper::model::spec::Model;
 use tablekeeper::model::value::Item;

@@ -18,6 +18,7 @@ mod program;
 mod random;
 mod reconcile;
 mod redelivery;
+mod redrive;
 mod report;
 mod restart;
 mod says;

@@ -56,7 +56,11 @@ pub async fn run(arguments: &[&str]) -> Ended {
 
 impl Program {
     pub fn start(arguments: &[&str]) -> Program {
-        let mut child = command(arguments).spawn().expect("the program starts");
+        Program::spawn(command(arguments))
+    }
+
+    pub fn spawn(mut command: Command) -> Program {
+        let mut child = command.spawn().expect("the program starts");
         let (stderr, mut stdout) = (child.stderr.take().expect("piped"), child.stdout.take().expect("piped"));
         let log = Arc::new(Mutex::new(Vec::new()));
         let lines = Arc::clone(&log);

@@ -42,6 +42,7 @@ pub struct TableInfo {
     pub partition_key: KeyAttribute,
     pub sort_key: Option<KeyAttribute>,
     pub indexes: Vec<IndexInfo>,
+    pub arn: String,
     /// ARN of the enabled stream; `None` also where one was disabled.
     pub stream_arn: Option<String>,
     /// `NEW_AND_OLD_IMAGES`, `KEYS_ONLY`, … of the enabled stream.
@@ -249,6 +250,7 @@ fn table_info(description: TableDescription) -> Option<TableInfo> {
         partition_key: of_type(&schema, KeyType::Hash).into_iter().next()?,
         sort_key: of_type(&schema, KeyType::Range).into_iter().next(),
         indexes: indexes.collect(),
+        arn: description.table_arn.unwrap_or_default(),
         stream_arn: description.latest_stream_arn.filter(|_| stream.is_some()),
         stream_view: stream.and_then(|stream| stream.stream_view_type).map(|view| view.as_str().to_owned()),
         items: description.item_count.and_then(|count| u64::try_from(count).ok()).unwrap_or_default(),

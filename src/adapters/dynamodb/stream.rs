@@ -17,7 +17,7 @@ use super::usage::{Call, Usage};
 use crate::engine::ports::{
     RecordPage, ShardIterator, ShardListing, ShardStart, StoreError, StreamDescription, StreamError, StreamSource,
 };
-use crate::model::change::RawRecord;
+use crate::model::change::{RawRecord, SequenceNumber};
 
 /// Shortest sequence number that the service takes; shorter ones, which have lost leading zeros, are filled up to it.
 const SEQUENCE_LENGTH_MIN: usize = 21;
@@ -108,11 +108,15 @@ impl StreamSource for DynamoStream {
 
     async fn iterator(&self, shard: &str, start: &ShardStart) -> Result<ShardIterator, StreamError> {
         let request = self.client.get_shard_iterator().stream_arn(self.arn()).shard_id(shard);
+        let number = |sequence: &SequenceNumber| format!("{:0>SEQUENCE_LENGTH_MIN$}", sequence.to_string());
         let request = match start {
             ShardStart::TrimHorizon => request.shard_iterator_type(ShardIteratorType::TrimHorizon),
-            ShardStart::After(sequence) => request
-                .shard_iterator_type(ShardIteratorType::AfterSequenceNumber)
-                .sequence_number(format!("{:0>SEQUENCE_LENGTH_MIN$}", sequence.to_string())),
+            ShardStart::After(last) => {
+                request.shard_iterator_type(ShardIteratorType::AfterSequenceNumber).sequence_number(number(last))
+            }
+            ShardStart::At(first) => {
+                request.shard_iterator_type(ShardIteratorType::AtSequenceNumber).sequence_number(number(first))
+            }
         };
         self.usage.count(Call::Iterator);
         let answer = request.send().await.map_err(|error| stream_error(&error))?;

@@ -2,10 +2,11 @@
 
 use aws_lambda_events::dynamodb::TimeWindowEventResponse;
 use aws_lambda_events::streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse};
+use aws_lambda_events::time_window::TimeWindowEventResponseProperties;
 use serde::Serialize;
 
-use super::event::StreamEvent;
 use crate::model::change::SequenceNumber;
+use crate::model::event::StreamEvent;
 
 /// Whether the mapping reads `batchItemFailures`. One that does not takes every answer for success, and what the answer
 /// names as failed would never come again; a function cannot see which kind it serves, so it is told.
@@ -59,7 +60,9 @@ impl StreamEvent {
         plain.batch_item_failures = failed.into_iter().map(failure).collect();
         let Some(state) = &self.state else { return Answer::Plain(plain) };
         let mut windowed = TimeWindowEventResponse::default();
-        windowed.time_window_event_response_properties = state.clone();
+        let mut properties = TimeWindowEventResponseProperties::default();
+        properties.state.clone_from(state);
+        windowed.time_window_event_response_properties = properties;
         windowed.batch_item_failures = plain.batch_item_failures;
         Answer::Windowed(windowed)
     }
@@ -136,5 +139,22 @@ mod tests {
             let error = event.answer(failed, reporting, "the table throttles").unwrap_err();
             assert!(error.to_string().contains("the table throttles"));
         }
+    }
+
+    #[test]
+    fn what_the_package_can_read_is_read_the_same() {
+        let json = r#"{"Records":[{"awsRegion":"eu-west-1","eventID":"e1","eventName":"MODIFY","eventSource":"aws:dynamodb",
+            "dynamodb":{"ApproximateCreationDateTime":1700000000,"Keys":{"PK":{"S":"a"}},
+            "NewImage":{"PK":{"S":"a"},"n":{"N":"123456789012345678901234567890.12345678"},"b":{"B":"AQI="},"t":{"BOOL":true},
+            "z":{"NULL":true},"l":{"L":[{"N":"1"},{"S":""}]},"m":{"M":{"x":{"SS":["p","q"]}}},"k":{"NS":["1","2"]}},
+            "OldImage":{"PK":{"S":"a"}},"SequenceNumber":"820400000000000001192334","SizeBytes":26}}]}"#;
+        let theirs: aws_lambda_events::dynamodb::Event = serde_json::from_str(json).unwrap();
+        let written_by_them = serde_json::to_string(&theirs).unwrap();
+        let ours = StreamEvent::parse(json).unwrap().records;
+        assert_eq!(StreamEvent::parse(&written_by_them).unwrap().records, ours);
+        let (record, change) = (&ours[0], &theirs.records[0].change);
+        assert_eq!(record.sequence, change.sequence_number);
+        assert_eq!(record.created_at, Some(change.approximate_creation_date_time));
+        assert_eq!(record.event_name.as_deref(), Some(theirs.records[0].event_name.as_str()));
     }
 }

@@ -4,8 +4,8 @@ use std::future::Future;
 use std::time::Duration;
 
 use super::answer::{Answer, NothingDurable, Reporting};
-use super::event::{EventFault, StreamEvent};
 use crate::model::change::RawRecord;
+use crate::model::event::{EventFault, StreamEvent};
 
 /// Why an invocation fails; the mapping delivers its batch again.
 #[derive(Debug, thiserror::Error)]

@@ -27,7 +27,7 @@ use super::store::SimStore;
 use crate::engine::ports::{
     Clock, RecordPage, ShardIterator, ShardListing, ShardStart, StreamDescription, StreamError, StreamSource,
 };
-use crate::model::change::RawRecord;
+use crate::model::change::{RawRecord, SequenceNumber};
 
 /// How long an iterator is accepted.
 const ITERATOR_LIFE: TimeDelta = TimeDelta::minutes(15);
@@ -191,11 +191,16 @@ impl SimStream {
         let mut lineage = self.synced();
         let generation = lineage.generation;
         let found = lineage.find(shard).filter(|shard| shard.generation == generation).ok_or(StreamError::NoShard)?;
+        let number = |of: &SequenceNumber| of.to_string().parse::<u128>().map_err(|_| refused("sequence number"));
         let at = match start {
             ShardStart::TrimHorizon => found.trimmed,
             ShardStart::After(last) => {
-                let last: u128 = last.to_string().parse().map_err(|_| refused("sequence number"))?;
+                let last = number(last)?;
                 found.records.partition_point(|entry| entry.number <= last)
+            }
+            ShardStart::At(first) => {
+                let first = number(first)?;
+                found.records.partition_point(|entry| entry.number < first)
             }
         };
         if at < found.trimmed {

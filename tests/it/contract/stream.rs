@@ -164,7 +164,8 @@ async fn reading_goes_on_after_any_record(database: &impl Database) {
     for (at, record) in all.iter().enumerate() {
         // The number goes through its stored form, as it does in a checkpoint.
         let stored: SequenceNumber = sequence(record).padded().parse().unwrap();
-        assert_eq!(read_all(&stream, ShardStart::After(stored)).await, all[at + 1..]);
+        assert_eq!(read_all(&stream, ShardStart::After(stored.clone())).await, all[at + 1..]);
+        assert_eq!(read_all(&stream, ShardStart::At(stored)).await, all[at..]);
     }
     // An iterator at the end stays good: what comes later comes through it.
     let shard = &stream.describe().await.unwrap().shards[0];

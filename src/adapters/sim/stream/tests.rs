@@ -76,6 +76,8 @@ fn reading_goes_on_after_any_number_and_pages_have_limits() {
     for at in 0..20 {
         let after = ShardStart::After(all[at].sequence.as_deref().unwrap().parse().unwrap());
         assert_eq!(read(&stream, "shard-000", &after).unwrap().0, all[at + 1..]);
+        let at_it = ShardStart::At(all[at].sequence.as_deref().unwrap().parse().unwrap());
+        assert_eq!(read(&stream, "shard-000", &at_it).unwrap().0, all[at..]);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Gaps: remembered before anything is read beyond them, repaired by one worker, closed by none that did not see them.
 
-use chrono::{DateTime, SubsecRound as _, TimeDelta, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::future::{AbortHandle, Aborted, abortable};
 
 use super::{Done, Outcome, Run};
@@ -40,9 +40,7 @@ where
         if loss && self.worker.settings.on_gap == OnGap::Halt {
             return Err(WorkerError::Gap(Box::new(gap)));
         }
-        // As precise as it is stored: the gap is known again by it.
-        let since = gap.since.trunc_subsecs(3);
-        let found = OpenGap { since, last: since, cause: gap.to_string(), loss };
+        let found = OpenGap::from(&gap);
         self.stream.arn = self.table.arn().to_owned();
         let takes_model = gap.cause == GapCause::ModelChanged;
         if takes_model {
