@@ -14,6 +14,7 @@
 mod answer;
 mod event;
 mod handler;
+pub mod metrics;
 mod settings;
 
 pub use answer::{Answer, NothingDurable, Reporting};
