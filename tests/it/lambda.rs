@@ -53,6 +53,21 @@ fn start_function(binary: &str, emulator: &str, endpoint: &str, log: &Path) -> F
     Function(child)
 }
 
+/// A start without credentials: it ends, and the log says why.
+fn starts_in_vain(binary: &str) {
+    let home = tempfile::tempdir().unwrap();
+    let mut command = Command::new(binary);
+    command
+        .env_clear()
+        .env("HOME", home.path())
+        .env("AWS_REGION", "us-east-1")
+        .env("AWS_EC2_METADATA_DISABLED", "true");
+    let ended = command.env("TABLEKEEPER_MODEL", "quality").output().expect("the function starts");
+    let log = String::from_utf8_lossy(&ended.stdout).into_owned();
+    assert!(!ended.status.success(), "{log}");
+    assert!(log.contains("cannot start: there are no credentials for AWS; set AWS_PROFILE"), "{log}");
+}
+
 /// Invokes the function and returns the answer's body.
 fn invoke(emulator: &str, event: &str) -> String {
     let mut connection = TcpStream::connect(emulator).expect("the emulator listens");
@@ -136,6 +151,7 @@ async fn the_function_keeps_the_table_right_through_redelivery_and_damage() {
         eprintln!("skipped: {EMULATOR} and {BINARY} are not set; tests/lambda-emulator.sh sets them");
         return;
     };
+    starts_in_vain(&binary);
     let database = Embedded::start(None).unwrap();
     let (connection, model) = seeded(database.endpoint()).await;
     let table = model.table.name.as_str();

@@ -2,6 +2,7 @@
 
 mod answers;
 mod contract;
+mod credentials;
 mod embedded;
 mod exits;
 mod house;
