@@ -34,7 +34,7 @@ pub fn run() -> ExitCode {
         // `--help` and `--version` arrive here as well, with exit code 0.
         Err(error) => {
             if error.use_stderr() && asks_for_json() {
-                output::json_error(error.render().to_string().trim(), Exit::Usage);
+                output::json_error(&plain(&error.render().to_string()), Exit::Usage);
             } else {
                 let _ = error.print();
             }
@@ -56,6 +56,19 @@ pub fn run() -> ExitCode {
             stop.exit.into()
         }
     }
+}
+
+/// What the parser has to say, in one line as other errors are: without its prefix, and without the usage that follows.
+fn plain(said: &str) -> String {
+    let said = said.split("\n\nUsage:").next().unwrap_or(said);
+    let said = said.split("\n\nFor more information").next().unwrap_or(said);
+    let said = said.strip_prefix("error: ").unwrap_or(said);
+    let parts = said.lines().map(str::trim).filter(|part| !part.is_empty());
+    parts.fold(String::new(), |said, part| match said.is_empty() || said.ends_with(':') {
+        true if said.is_empty() => part.to_owned(),
+        true => format!("{said} {part}"),
+        false => format!("{said}; {part}"),
+    })
 }
 
 /// True if the arguments, which could not be parsed, ask for JSON.
