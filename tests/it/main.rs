@@ -7,6 +7,7 @@ mod embedded;
 mod exits;
 mod house;
 mod infra;
+mod init;
 mod kept;
 mod kill;
 mod lambda;
