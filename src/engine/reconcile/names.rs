@@ -157,7 +157,8 @@ fn removal(model: &Model, item: &Item) -> Option<Write> {
     let mut guards = Vec::new();
     for (name, value) in item.0.iter().filter(|(name, _)| !is_key(name)) {
         let is_zero = value.as_number().is_some_and(|number| number.is_zero());
-        if !is_ours(name) && !(is_measure(name) && is_zero) {
+        let is_empty_measure = is_measure(name) && is_zero;
+        if !is_ours(name) && !is_empty_measure {
             return None;
         }
         if name != "Group" {
@@ -167,8 +168,8 @@ fn removal(model: &Model, item: &Item) -> Option<Write> {
     // The marker, `UpdatedAt` and the count of all come first.
     guards.sort_by_key(|(name, _)| (is_measure(name), name != "Total"));
     guards.truncate(MEASURES_MAX);
-    let has_total = item.get("Total").is_some();
-    has_total.then(|| Write { table: TableRef::Source, key, op: Op::Delete, condition: Condition::All(guards) })
+    item.get("Total")?;
+    Some(Write { table: TableRef::Source, key, op: Op::Delete, condition: Condition::All(guards) })
 }
 
 fn is_measure(name: &str) -> bool {
