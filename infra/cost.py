@@ -26,6 +26,7 @@ PRICES = {
     "worker_memory": (0.00356, "a GB-hour of Fargate on arm64"),
     "logs": (0.50, "a GB of logs taken in"),
     "alarm_metrics": (0.10, "a metric of an alarm for a month"),
+    "own_metrics": (0.30, "a metric of our own for a month"),
     "key": (1.00, "a customer managed key for a month"),
     "key_requests": (3.00, "a million requests to a key"),
 }
@@ -37,9 +38,10 @@ ITEMS = 1_000_000
 LEDGER_BYTES = 1024  # a row and its key, at most: each is written as one unit
 MEMORY_GB = 0.25
 MILLISECONDS = {"invocation": 2, "read": 10, "transaction": 25, "change": 0.2}  # of a function with that memory
-LOG_BYTES = 1200  # an invocation: our line, and Lambda's three
+LOG_BYTES = 3000  # an invocation: our line, that of the metrics, and Lambda's three
 KEY_REQUESTS = 200_000  # a table's key is asked for every five minutes by each who uses it
 ALARM_METRICS = 9  # of the stream function
+OWN_METRICS = 16  # that it writes in each hour of a good day; seldom ones cost the hours in which they come
 WORKER = {1: (0.25, 0.5), 100: (0.25, 0.5), 1000: (1.0, 2.0)}  # vCPU and GB up to so many changes a second
 
 UNITS = json.loads((pathlib.Path(__file__).parent / "units.json").read_text())["batches"]
@@ -79,6 +81,7 @@ def reckon(changes, window, price):
         "invocations": batches / million * price["invocations"],
         "function time": gb_seconds / million * price["function_time"],
         "logs": batches * LOG_BYTES / 1e9 * price["logs"],
+        "metrics": OWN_METRICS * price["own_metrics"],
     }
     cpu, memory = next((size for most, size in WORKER.items() if changes <= most), max(WORKER.values()))
     worker = {

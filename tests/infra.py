@@ -148,17 +148,35 @@ def buckets_are_private(template):
         check(any(policy["Properties"]["Bucket"] == {"Ref": name} for policy in policies), f"{name} is reached without TLS")
 
 
+def written_metrics():
+    """What the functions write as metrics: of names without a label those alone, else with each label's value that the code counts."""
+    telemetry = (ROOT / "src/engine/telemetry.rs").read_text()
+    names = set(re.findall(r'"(tablekeeper_\w+)"', telemetry))
+    counted = "".join((ROOT / path).read_text() for path in ("src/engine/telemetry/readings.rs", "src/adapters/lambda/metrics.rs"))
+    labels = set(re.findall(r'"([a-z_]+)"', counted))
+    check({"quarantined", "failed"} <= labels and "tablekeeper_records_total" in names, "names of metrics are not where they were")
+    return names, labels
+
+
 def alarms_have_metrics(name, template):
-    """Each metric of ours that an alarm looks at is made by a metric filter, and all alarms tell someone."""
+    """Each metric of ours that an alarm looks at is made: by a metric filter or by the function itself, and all alarms tell someone."""
     made, used = set(), set()
+    names, labels = written_metrics()
     for of in of_type(template, "AWS::Logs::MetricFilter").values():
         made |= {metric["MetricName"] for metric in of["Properties"]["MetricTransformations"]}
     for alarm, of in of_type(template, "AWS::CloudWatch::Alarm").items():
         check(of["Properties"]["AlarmActions"], f"{alarm} tells nobody")
         for _, value in nodes(of):
-            if isinstance(value, dict) and isinstance(value.get("MetricName"), str) and "Tablekeeper" in str(value["Namespace"]):
+            if not isinstance(value, dict) or not isinstance(value.get("MetricName"), str) or "Tablekeeper" not in str(value["Namespace"]):
+                continue
+            if value["Namespace"] != "Tablekeeper":
                 used.add(value["MetricName"])
-    equal(used, made, f"{name}: metrics of alarms")
+                continue
+            metric, _, label = value["MetricName"].partition(".")
+            check(metric in names and (not label or label in labels), f"{name}: {alarm}: no function writes {value['MetricName']}")
+            table = template["Resources"]["StreamFunction"]["Properties"]["Environment"]["Variables"]["TABLEKEEPER_TABLE"]
+            equal(value["Dimensions"], [{"Name": "table", "Value": table}], f"{name}: {alarm}: what the metric is told apart by")
+    equal(used, made, f"{name}: metrics of alarms that are counted from logs")
 
 
 def log_says(name, template, exceptions=()):

@@ -28,9 +28,10 @@ use crate::engine::ports::{Clock, Store};
 use crate::engine::telemetry::CENSUS_AGE_MAX;
 use crate::engine::telemetry::census::census;
 use crate::engine::telemetry::health::Health;
+use crate::engine::telemetry::readings::Consumption;
 use crate::engine::worker::{Observer, Progress};
 use crate::model::spec::Model;
-pub use metrics::{Consumption, Metrics};
+pub use metrics::Metrics;
 
 /// How long a scrape waits for the database; scrapers wait 10 s by default.
 const CENSUS_TIMEOUT: Duration = Duration::from_secs(3);

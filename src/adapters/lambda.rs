@@ -13,6 +13,7 @@
 
 mod answer;
 mod handler;
+pub mod metrics;
 mod settings;
 
 pub use answer::{Answer, NothingDurable, Reporting};

@@ -1,10 +1,10 @@
 //! The stream processor as an AWS Lambda function: reads its settings, wires the engine, serves invocations.
 //!
 //! Settings come from environment variables ([`Settings`]); Region, credentials and endpoint by the SDK's own conventions. Logs are
-//! JSON lines, one an invocation. A fault of the settings or the model ends the start with all faults in the log.
+//! JSON lines: what became of a batch, and one of metrics an invocation. A fault of the settings or the model ends the start with all faults in the log.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -12,6 +12,7 @@ use lambda_runtime::{Diagnostic, Error, LambdaEvent, service_fn};
 use serde_json::value::RawValue;
 use tablekeeper::adapters::clock::SystemClock;
 use tablekeeper::adapters::dynamodb::{Connection, ConnectionOptions, DynamoStore};
+use tablekeeper::adapters::lambda::metrics::{self, Batch};
 use tablekeeper::adapters::lambda::{Answer, Failure, InvocationError, Settings, handle};
 use tablekeeper::adapters::log::Log;
 use tablekeeper::engine::batch::{Engine, OldImages};
@@ -31,22 +32,30 @@ const TIME_MIN: Duration = Duration::from_secs(1);
 
 type LambdaEngine = Engine<DynamoStore, SystemClock>;
 
+/// What invocations share.
+struct Function {
+    engine: LambdaEngine,
+    settings: Settings,
+    connection: Connection,
+}
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt().json().with_span_list(false).with_env_filter(filter).with_target(false).init();
-    let (engine, settings) = start().await.inspect_err(|reason| error!("cannot start: {reason:#}"))?;
-    let (engine, settings) = (&engine, &settings);
-    lambda_runtime::run(service_fn(move |event| invoke(engine, settings, event))).await
+    let function = start().await.inspect_err(|reason| error!("cannot start: {reason:#}"))?;
+    let function = &function;
+    lambda_runtime::run(service_fn(move |event| invoke(function, event))).await
 }
 
-async fn start() -> anyhow::Result<(LambdaEngine, Settings)> {
+async fn start() -> anyhow::Result<Function> {
     let settings = Settings::read(|name| std::env::var(name).ok()).map_err(|faults| all(&faults))?;
     let model = model(&settings)?;
     let connection = Connection::open(ConnectionOptions::default()).await?;
     let store = DynamoStore::new(&connection, &model.table);
     info!(model = model.name, hash = model.hash.as_str(), table = model.table.name, "started");
-    Ok((Engine::new(Arc::new(model), store, SystemClock::new()), settings))
+    let engine = Engine::new(Arc::new(model), store, SystemClock::new());
+    Ok(Function { engine, settings, connection })
 }
 
 /// The model that the settings name, with the tables' names as they are deployed.
@@ -83,22 +92,38 @@ fn all(faults: &[impl ToString]) -> anyhow::Error {
     anyhow::Error::msg(lines.join("\n"))
 }
 
-async fn invoke(
-    engine: &LambdaEngine,
-    settings: &Settings,
-    event: LambdaEvent<Box<RawValue>>,
-) -> Result<Answer, Diagnostic> {
+async fn invoke(function: &Function, event: LambdaEvent<Box<RawValue>>) -> Result<Answer, Diagnostic> {
+    let Function { engine, settings, connection } = function;
     let deadline_ms = i64::try_from(event.context.deadline).unwrap_or(i64::MAX);
     let left_ms = deadline_ms.saturating_sub(engine.clock.now().timestamp_millis());
     let left = Duration::from_millis(left_ms.try_into().unwrap_or(0)).saturating_sub(TIME_RESERVED).max(TIME_MIN);
     let trust = if settings.trust_old_images { OldImages::Trusted } else { OldImages::NotTrusted };
-    let apply = |records| apply(engine, records, trust);
-    handle(event.payload.get(), settings.reporting, left, apply).await.map_err(|reason| failed(&reason))
+    let before = connection.usage().snapshot();
+    let batch = Mutex::new(None);
+    let apply = |records| apply(engine, records, trust, &batch);
+    let result = handle(event.payload.get(), settings.reporting, left, apply).await;
+    let (batch, now) = (batch.into_inner().unwrap_or_else(PoisonError::into_inner), engine.clock.now());
+    let spent = connection.usage().snapshot().since(&before).consumption();
+    let readings = [metrics::invocation(&result, batch.as_ref(), now), spent.readings()].concat();
+    metrics::emit(&engine.model.table.name, now, &readings);
+    result.map_err(|reason| failed(&reason))
 }
 
-async fn apply(engine: &LambdaEngine, records: Vec<RawRecord>, trust: OldImages) -> Result<(), Failure> {
+/// Applies the batch; what came of it is left in `batch`, for metrics.
+async fn apply(
+    engine: &LambdaEngine,
+    records: Vec<RawRecord>,
+    trust: OldImages,
+    batch: &Mutex<Option<Batch>>,
+) -> Result<(), Failure> {
     // Boxed: the whole commit as one state machine is more than the compiler lays out.
-    match Box::pin(engine.apply(&records, trust)).await {
+    let result = Box::pin(engine.apply(&records, trust)).await;
+    let (durable, report) = match &result {
+        Ok(report) => (records.len(), report),
+        Err(fault) => (fault.position, &*fault.report),
+    };
+    *batch.lock().unwrap_or_else(PoisonError::into_inner) = Some(Batch::new(&records, durable, report.clone()));
+    match result {
         Ok(report) => {
             Log::default().batch(None, &report);
             Ok(())

@@ -8,7 +8,7 @@ use tablekeeper::{derive, report};
 
 use super::args::{ExplainArgs, OutputFormat};
 use super::context::{Exit, Outcome, usage};
-use super::output::{Grid, json, line, severity_cell};
+use super::output::{BOLD, Grid, heading, json, line, paint, severity_cell, width, wrapped};
 
 #[derive(Serialize)]
 struct RuleOut {
@@ -25,17 +25,14 @@ pub fn run(args: &ExplainArgs, format: OutputFormat) -> Outcome {
         None => all,
         Some(code) => match all.iter().find(|rule| rule.code.eq_ignore_ascii_case(code)) {
             Some(rule) => vec![*rule],
-            None => {
-                let codes: Vec<&str> = all.iter().map(|rule| rule.code).collect();
-                return Err(usage(anyhow::anyhow!("no rule `{code}`; there are {}", codes.join(", "))));
-            }
+            None => return Err(usage(anyhow::anyhow!("no rule `{code}`; there are{}", known(&all, format)))),
         },
     };
     match format {
         OutputFormat::Json => json(&wanted.iter().map(|rule| out(rule)).collect::<Vec<_>>())?,
         OutputFormat::Text if args.code.is_some() => {
             for rule in &wanted {
-                line(format_args!("{} {} ({})\n\n{}", rule.code, rule.name, rule.severity.name(), rule.doc.trim()));
+                show(rule);
             }
         }
         OutputFormat::Text => {
@@ -47,6 +44,36 @@ pub fn run(args: &ExplainArgs, format: OutputFormat) -> Outcome {
         }
     }
     Ok(Exit::Fine)
+}
+
+/// The rule's headings and paragraphs.
+fn show(rule: &Rule) {
+    line(format_args!("{} ({})", paint(BOLD, format_args!("{} {}", rule.code, rule.name)), rule.severity.name()));
+    for part in rule.doc.trim().split("\n\n") {
+        let paragraph = match part.strip_prefix("## ") {
+            None => part,
+            Some(section) => {
+                let (title, paragraph) = section.split_once('\n').unwrap_or((section, ""));
+                heading(title);
+                paragraph
+            }
+        };
+        for text in wrapped(paragraph, width() - 2) {
+            line(format_args!("  {text}"));
+        }
+    }
+}
+
+/// The codes, a family a line; in one line for programs.
+fn known(all: &[&Rule], format: OutputFormat) -> String {
+    let codes: Vec<&str> = all.iter().map(|rule| rule.code).collect();
+    if format == OutputFormat::Json {
+        return format!(" {}", codes.join(", "));
+    }
+    let families = codes.chunk_by(|a, b| a.as_bytes()[..2] == b.as_bytes()[..2]);
+    let lines = families.flat_map(|family| wrapped(&family.join(" "), width() - 2));
+    let lines: String = lines.map(|line| format!("\n  {line}")).collect();
+    format!("{lines}\n`tablekeeper explain` lists them with their names")
 }
 
 fn out(rule: &Rule) -> RuleOut {

@@ -222,7 +222,7 @@ fn schema<'m>(partition: &'m [KeyAttribute], sort: &'m [KeyAttribute]) -> Vec<El
 // ---- the whole template -------------------------------------------------------------------------------------------
 
 /// The template for a model; `named` is how the command line names it.
-fn template(named: &str, model: &Model) -> anyhow::Result<String> {
+pub fn template(named: &str, model: &Model) -> anyhow::Result<String> {
     let regions = [
         ("parameters", parameters(named, model)?),
         ("table", Keys::of(&model.table).lines()?),

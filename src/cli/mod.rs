@@ -10,6 +10,7 @@ mod derive;
 mod explain;
 mod findings;
 mod infra;
+mod init;
 mod input;
 mod load;
 mod output;
@@ -35,7 +36,7 @@ pub fn run() -> ExitCode {
         // `--help` and `--version` arrive here as well, with exit code 0.
         Err(error) => {
             if error.use_stderr() && asks_for_json() {
-                output::json_error(error.render().to_string().trim(), Exit::Usage);
+                output::json_error(&plain(&error.render().to_string()), Exit::Usage);
             } else {
                 let _ = error.print();
             }
@@ -59,6 +60,19 @@ pub fn run() -> ExitCode {
     }
 }
 
+/// What the parser has to say, in one line as other errors are: without its prefix, and without the usage that follows.
+fn plain(said: &str) -> String {
+    let said = said.split("\n\nUsage:").next().unwrap_or(said);
+    let said = said.split("\n\nFor more information").next().unwrap_or(said);
+    let said = said.strip_prefix("error: ").unwrap_or(said);
+    let parts = said.lines().map(str::trim).filter(|part| !part.is_empty());
+    parts.fold(String::new(), |said, part| match said.is_empty() || said.ends_with(':') {
+        true if said.is_empty() => part.to_owned(),
+        true => format!("{said} {part}"),
+        false => format!("{said}; {part}"),
+    })
+}
+
 /// True if the arguments, which could not be parsed, ask for JSON.
 fn asks_for_json() -> bool {
     let arguments: Vec<_> = std::env::args_os().collect();
@@ -72,6 +86,7 @@ fn dispatch(cli: Cli) -> Outcome {
         Command::Check(args) => check::run(&args, format),
         Command::Derive(args) => derive::run(&args, format),
         Command::Explain(args) => explain::run(&args, format),
+        Command::Init(args) => init::run(&args, format),
         Command::Infra(args) => infra::run(&args, format),
         Command::Simulate(args) => simulate::run(&args, format),
         Command::Completions { shell } => {

@@ -85,6 +85,29 @@ pub fn heading(text: &str) {
     line(format_args!("\n{}", paint(BOLD, text)));
 }
 
+/// Characters of a line of running text: those of the terminal, within what can be read.
+pub fn width() -> usize {
+    Table::new().width().map_or(80, usize::from).clamp(40, 100)
+}
+
+/// The text's words in lines of at most `width` characters; a longer word has a line of its own.
+pub fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line =
+            lines.last_mut().filter(|line| line.is_empty() || line.chars().count() + 1 + word.chars().count() <= width);
+        match line {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            None => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 /// Indented pretty JSON and a newline.
 pub fn json(value: &impl Serialize) -> anyhow::Result<()> {
     line(serde_json::to_string_pretty(value)?);
@@ -157,4 +180,17 @@ pub fn severity_cell(severity: Severity) -> Cell {
 /// `1 item`, `2 items`.
 pub fn count(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_wrapped_and_none_is_lost() {
+        assert_eq!(wrapped("one two\nthree four", 9), ["one two", "three", "four"]);
+        assert_eq!(wrapped("a much-too-long word", 6), ["a", "much-too-long", "word"]);
+        assert_eq!(wrapped("exactly 10", 10), ["exactly 10"]);
+        assert_eq!(wrapped("", 10), [""]);
+    }
 }

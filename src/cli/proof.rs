@@ -140,12 +140,16 @@ pub async fn reconcile(args: &ReconcileArgs, format: OutputFormat) -> Outcome {
 /// What a reconcile came to, in one line.
 pub fn reconciled(report: &ReconcileReport) -> String {
     format!(
-        "{} and {} looked at; {} put right in {}; {} in quarantine",
+        "{} and {} looked at; {} put right in {}; {} in quarantine{}",
         count(to_usize(report.items), "item"),
         count(to_usize(report.ledger_rows), "ledger row"),
         report.reconciled,
         count(to_usize(report.transactions), "transaction"),
         report.quarantined,
+        match to_usize(report.removed) {
+            0 => String::new(),
+            removed => format!("; {} of the former model removed", count(removed, "empty aggregate")),
+        },
     )
 }
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tablekeeper::adapters::clock::SystemClock;
-use tablekeeper::adapters::dynamodb::{Call, Connection, DynamoStream};
-use tablekeeper::adapters::http::{self, Consumption, Listening, Telemetry};
+use tablekeeper::adapters::dynamodb::DynamoStream;
+use tablekeeper::adapters::http::{self, Listening, Telemetry};
 use tablekeeper::adapters::log::Log;
 use tablekeeper::engine::batch::{ApplyError, BatchReport};
 use tablekeeper::engine::leases::LeaseSettings;
@@ -176,7 +176,7 @@ impl Server {
         tracing::info!(address = %listening.address, "serving /healthz, /readyz and /metrics");
         let (stop, stopped) = oneshot::channel();
         let connection = tables.connection.clone();
-        let consumption = move || consumption(&connection);
+        let consumption = move || connection.usage().snapshot().consumption();
         let stopped = async move { stopped.await.unwrap_or_default() };
         let (store, model) = (tables.store.clone(), Arc::clone(&tables.model));
         let task = tokio::spawn(http::serve(listening, telemetry, store, model, consumption, stopped));
@@ -188,15 +188,6 @@ impl Server {
         if let Ok(Err(error)) = self.task.await {
             tracing::warn!(error = %error, "health and metrics were not served to the end");
         }
-    }
-}
-
-fn consumption(connection: &Connection) -> Consumption {
-    let usage = connection.usage().snapshot();
-    Consumption {
-        read_units: usage.read_half_units as f64 / 2.0,
-        write_units: usage.write_half_units as f64 / 2.0,
-        requests: Call::ALL.iter().map(|call| (call.name(), usage.calls(*call))).collect(),
     }
 }
 

@@ -343,6 +343,10 @@ struct Verdict {
 
 impl Verdict {
     fn of(plan: &TxPlan, outcome: &Outcome) -> Verdict {
+        // Sums hardly make a difference to the size.
+        if let Some(reason) = outcome::too_large(plan).filter(|_| !outcome.refusals.is_empty()) {
+            return Verdict { reason, may_be_sum: false };
+        }
         let reasons: Vec<&str> = outcome.refusals.iter().map(|refusal| refusal.reason.as_str()).collect();
         let is_sum = |refusal: &Refusal| {
             !refusal.occupied && matches!(plan.owners.get(refusal.write), Some(Owner::Aggregate(_)) | None)

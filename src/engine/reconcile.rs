@@ -28,6 +28,8 @@
 //! after it began, nor when it has stood still for a day; nor under another model. Where nobody reads the stream, begin anew. A page with a
 //! ledger row that could not be read is not passed, so that it is looked at again. Of aggregates with the name of a former model the
 //! journal says only that there were some in what was passed; then they are looked for again.
+//!
+//! At the end the aggregates go that the model dropped, those of them that are at zero: see `names`.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -106,6 +108,8 @@ pub struct ReconcileReport {
     /// Items whose derived data the database refuses still; each has a row in quarantine that says why.
     pub quarantined: u64,
     pub transactions: u64,
+    /// Empty aggregates that were taken away: the model has dropped them.
+    pub removed: u64,
     /// What an earlier start had done, where there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resumed: Option<Resumed>,
@@ -131,7 +135,7 @@ pub enum ReconcileError {
     /// All other items are reconciled.
     #[error("{rows} ledger rows cannot be read, so their items are not reconciled; the first: {first}")]
     Ledger { rows: usize, first: LedgerFault },
-    #[error("an aggregate cannot be given its name: {0}")]
+    #[error("an aggregate of a former model cannot be given its name, or taken away: {0}")]
     Rename(#[source] TransactError),
     /// Nothing has been written.
     #[error(
@@ -180,6 +184,7 @@ pub async fn reconcile_with<S: Store, C: Clock>(
         try_join_all((0..run.heading.segments).map(|segment| run.segment(side, segment))).await?;
     }
     run.given_up_together().await?;
+    run.remove_empty().await?;
     if let Some(journal) = &options.journal {
         journal::forget(&engine.store, &engine.clock, &journal.name).await?;
     }
@@ -294,7 +299,7 @@ impl<'e, S: Store, C: Clock, P: FnMut(&ReconcileReport) + Send> Run<'e, S, C, P>
             given_up: Vec::new(),
             former: match earlier.iter().any(|place| place.met_former) {
                 true => FormerNames::Unknown,
-                false => FormerNames::Noted(names::Names::new()),
+                false => FormerNames::default(),
             },
         };
         if !earlier.is_empty() {
@@ -423,6 +428,14 @@ impl<'e, S: Store, C: Clock, P: FnMut(&ReconcileReport) + Send> Run<'e, S, C, P>
         let mut shared = self.shared();
         shared.report.quarantined = shared.report.quarantined.saturating_sub(keys.len() as u64);
         shared.add_and_tell(Side::Ledger, tally);
+        Ok(())
+    }
+
+    /// Takes away what the model's former aggregates left behind.
+    async fn remove_empty(&self) -> Result<(), ReconcileError> {
+        let former = std::mem::take(&mut self.shared().former);
+        let removed = names::remove_empty(self.engine, former).await?;
+        self.shared().report.removed = removed;
         Ok(())
     }
 

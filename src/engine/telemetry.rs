@@ -4,7 +4,9 @@
 //! every log field is named here and nowhere else. Tests compare these lists with what is served, with what is logged and with
 //! the table in the README; so a change of a name is a change of this file, and a breaking one.
 //!
-//! - [`METRICS`]: what `/metrics` serves. A metric without a value yet is left out; it is never served as a made-up 0.
+//! - [`METRICS`]: what `/metrics` serves, and what functions write as lines for CloudWatch. A metric without a value yet is left
+//!   out; it is never served as a made-up 0.
+//! - [`readings`]: their values, from what the engine reports.
 //! - [`health::Health`]: what `/healthz` and `/readyz` answer.
 //! - [`census`]: what is counted in the tables themselves.
 //! - [`LOG_FIELDS`]: the fields of log lines. Values of items are never among them; an item is named by the digest of its key,
@@ -15,6 +17,7 @@
 
 pub mod census;
 pub mod health;
+pub mod readings;
 
 use std::error::Error;
 use std::time::Duration;

@@ -6,7 +6,9 @@
 
 use std::collections::BTreeSet;
 
+use crate::model::value::ITEM_SIZE_MAX;
 use crate::plan::pack::{Owner, TxPlan};
+use crate::plan::write::Op;
 
 /// Why a write of a cancelled transaction was not possible.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,6 +85,23 @@ pub fn read(plan: &TxPlan, reasons: &[CancelReason]) -> Outcome {
         }
     }
     outcome
+}
+
+/// The first item of the plan that is larger than DynamoDB stores, in words: a database that refuses it does not say which it is,
+/// and who has to mend the cause does not know of ledger rows.
+pub fn too_large(plan: &TxPlan) -> Option<String> {
+    let writes = plan.writes.iter().zip(&plan.owners);
+    writes.into_iter().find_map(|(write, owner)| {
+        let Op::Put(item) = &write.op else { return None };
+        let size = Some(item.size()).filter(|size| *size > ITEM_SIZE_MAX)?;
+        let what = match owner {
+            Owner::Ledger(_) => "its ledger row, which lists all that is derived from it,".to_owned(),
+            _ => format!("the derived item at `{}`", write.key),
+        };
+        Some(format!(
+            "{what} would have {size} bytes, DynamoDB stores {ITEM_SIZE_MAX}; let it derive fewer or shorter keys"
+        ))
+    })
 }
 
 impl Outcome {

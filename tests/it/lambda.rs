@@ -3,10 +3,11 @@
 //! `tests/lambda-emulator.sh` builds the function, starts the emulator and sets the variables; without them the test says so and
 //! stops, since `cargo test` alone has neither.
 
+use std::fs::File;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use tablekeeper::adapters::dynamodb::{Connection, DynamoStream};
@@ -35,7 +36,7 @@ impl Drop for Function {
     }
 }
 
-fn start_function(binary: &str, emulator: &str, endpoint: &str) -> Function {
+fn start_function(binary: &str, emulator: &str, endpoint: &str, log: &Path) -> Function {
     let child = Command::new(binary)
         .env("AWS_LAMBDA_RUNTIME_API", format!("http://{emulator}/.rt"))
         .env("AWS_LAMBDA_FUNCTION_NAME", "_")
@@ -46,9 +47,25 @@ fn start_function(binary: &str, emulator: &str, endpoint: &str) -> Function {
         .env("AWS_ACCESS_KEY_ID", "local")
         .env("AWS_SECRET_ACCESS_KEY", "local")
         .env("TABLEKEEPER_MODEL", "quality")
+        .stdout(Stdio::from(File::create(log).unwrap()))
         .spawn()
         .expect("the function starts");
     Function(child)
+}
+
+/// A start without credentials: it ends, and the log says why.
+fn starts_in_vain(binary: &str) {
+    let home = tempfile::tempdir().unwrap();
+    let mut command = Command::new(binary);
+    command
+        .env_clear()
+        .env("HOME", home.path())
+        .env("AWS_REGION", "us-east-1")
+        .env("AWS_EC2_METADATA_DISABLED", "true");
+    let ended = command.env("TABLEKEEPER_MODEL", "quality").output().expect("the function starts");
+    let log = String::from_utf8_lossy(&ended.stdout).into_owned();
+    assert!(!ended.status.success(), "{log}");
+    assert!(log.contains("cannot start: there are no credentials for AWS; set AWS_PROFILE"), "{log}");
 }
 
 /// Invokes the function and returns the answer's body.
@@ -121,19 +138,39 @@ async fn counts(connection: &Connection, table: &str, partition: &str, names: &[
     names.iter().map(shown).collect()
 }
 
+/// The lines of metrics in the function's log.
+fn metrics(log: &Path) -> Vec<serde_json::Value> {
+    let text = std::fs::read_to_string(log).unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("a line of JSON"));
+    lines.filter(|line| line["_aws"]["CloudWatchMetrics"][0]["Namespace"] == "Tablekeeper").collect()
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_function_keeps_the_table_right_through_redelivery_and_damage() {
     let (Ok(emulator), Ok(binary)) = (std::env::var(EMULATOR), std::env::var(BINARY)) else {
         eprintln!("skipped: {EMULATOR} and {BINARY} are not set; tests/lambda-emulator.sh sets them");
         return;
     };
+    starts_in_vain(&binary);
     let database = Embedded::start(None).unwrap();
     let (connection, model) = seeded(database.endpoint()).await;
     let table = model.table.name.as_str();
     let source: Vec<String> = records(&connection, table).await.iter().map(wire).collect();
     assert!(source.len() > 15, "the sample's items are in the stream");
-    let _function = start_function(&binary, &emulator, database.endpoint());
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let _function = start_function(&binary, &emulator, database.endpoint(), &log);
     let done = r#"{"batchItemFailures":[]}"#;
+
+    // An invocation writes one line of metrics.
+    assert_eq!(invoke(&emulator, &event(&source[..1])), done);
+    let lines = metrics(&log);
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert_eq!(
+        (lines[0]["table"].as_str(), lines[0]["tablekeeper_batch_records"].as_u64()),
+        (Some("quality"), Some(1))
+    );
+    assert_eq!(lines[0]["tablekeeper_records_total.applied"].as_u64(), Some(1), "{lines:?}");
 
     // Batches of seven, each delivered twice, and once more all together.
     for batch in source.chunks(7) {
@@ -162,5 +199,10 @@ async fn the_function_keeps_the_table_right_through_redelivery_and_damage() {
     let end = r#"{"Records":[],"window":{},"state":{"a":"b"},"isFinalInvokeForWindow":true}"#;
     assert_eq!(invoke(&emulator, end), r#"{"state":{"a":"b"},"batchItemFailures":[]}"#);
     assert!(invoke(&emulator, "{}").contains("not-a-stream-event"));
+    // One a batch, none for the window's end, and one for what could not be read.
+    let lines = metrics(&log);
+    assert_eq!(lines.len(), 1 + 2 * source.len().div_ceil(7) + 3 + 1);
+    assert_eq!(lines.last().unwrap()["tablekeeper_batches_total.failed"].as_u64(), Some(1), "{lines:?}");
+    assert_eq!(lines[lines.len() - 3]["tablekeeper_records_total.quarantined"].as_u64(), Some(1), "{lines:?}");
     database.shutdown().await;
 }

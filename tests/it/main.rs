@@ -2,10 +2,12 @@
 
 mod answers;
 mod contract;
+mod credentials;
 mod embedded;
 mod exits;
 mod house;
 mod infra;
+mod init;
 mod kept;
 mod kill;
 mod lambda;

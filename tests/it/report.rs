@@ -92,11 +92,35 @@ fn the_quality_report_has_the_right_answers() {
     assert_eq!(
         shown(&data, "workload"),
         [
-            "tech001|Bob Smith|Active|1|0|1|1",
-            "tech002|Jenny Lopez|Suspended|0|0|0|1",
-            "tech003|John Lopez|Active|1|1|2|0"
+            "tech001|Bob Smith|Active|1|0|0|1|2|1",
+            "tech002|Jenny Lopez|Suspended|0|0|0|1|1|0",
+            "tech003|John Lopez|Active|1|1|0|0|2|2"
         ]
     );
+}
+
+#[test]
+fn a_workload_counts_every_work_order_in_one_column() {
+    let cases = [("quality", "quality-weekly", "tech002"), ("inspection", "inspection-weekly", "insp002")];
+    for (name, report_name, worker) in cases {
+        let mut items = sample(name);
+        for (wo, status) in [("WO901", Some("Paused")), ("WO902", Some("complete")), ("WO903", None)] {
+            let (pk, sk) = (Value::text(format!("WO#{wo}")), Value::text(format!("USER#{worker}")));
+            let item = Item::new().with("PK", pk).with("SK", sk).with("Type", Value::text("WorkOrder"));
+            items.push(match status {
+                Some(status) => item.with("Status", Value::text(status)),
+                None => item,
+            });
+        }
+        let data = report(&model(name), report_name, items, AS_OF);
+        let rows = shown(&data, "workload");
+        assert_eq!(rows[1], format!("{worker}|Jenny Lopez|Suspended|0|0|3|1|4|0"));
+        for row in &rows {
+            let numbers: Vec<u32> = row.split('|').skip(3).map(|cell| cell.parse().unwrap()).collect();
+            assert_eq!(numbers[..4].iter().sum::<u32>(), numbers[4], "{row}");
+        }
+        assert_eq!(headline(&data, "Open work orders"), "6");
+    }
 }
 
 #[test]
@@ -108,9 +132,9 @@ fn the_inspection_report_names_people_who_are_no_inspectors() {
     assert_eq!(
         shown(&data, "workload"),
         [
-            "insp001|Bob Smith|Active|1|0|1|1",
-            "insp002|Jenny Lopez|Suspended|0|0|0|1",
-            "insp003|n/a|not an inspector|1|1|2|0"
+            "insp001|Bob Smith|Active|1|0|0|1|2|1",
+            "insp002|Jenny Lopez|Suspended|0|0|0|1|1|0",
+            "insp003|n/a|not an inspector|1|1|0|0|2|2"
         ]
     );
 }

@@ -145,8 +145,44 @@ async fn rules_of_every_family_are_explained() {
         let ran = tablekeeper(&["explain", code]).await;
         assert!(ran.code == 0 && ran.out.contains(word), "{code}: {} {}", ran.out, ran.err);
     }
-    let unknown = tablekeeper(&["explain", "C999"]).await;
-    assert!(unknown.code == 2 && unknown.err.contains("no rule `C999`"), "{}", unknown.err);
+}
+
+#[tokio::test]
+async fn a_rule_and_the_list_of_codes_fit_a_terminal() {
+    let ran = tablekeeper(&["explain", "P903"]).await;
+    let lines: Vec<&str> = ran.out.lines().collect();
+    assert_eq!(lines[..3], ["P903 refused-by-database (error)", "", "What"]);
+    assert!(lines[3].starts_with("  DynamoDB refused") && !ran.out.contains('#'), "{}", ran.out);
+    assert!(lines.iter().all(|line| line.chars().count() <= 80), "{}", ran.out);
+    let all = tablekeeper(&["explain", "--format", "json"]).await;
+    let all: Json = serde_json::from_str(&all.out).unwrap();
+    let codes: Vec<&str> = all.as_array().unwrap().iter().map(|rule| rule["code"].as_str().unwrap()).collect();
+
+    let unknown = tablekeeper(&["explain", "X999"]).await;
+    let lines: Vec<&str> = unknown.err.lines().collect();
+    assert_eq!((unknown.code, lines[0]), (2, "error: no rule `X999`; there are"), "{}", unknown.err);
+    assert!(lines.iter().all(|line| line.chars().count() <= 80), "{}", unknown.err);
+    let told: Vec<&str> = lines[1..lines.len() - 1].iter().flat_map(|line| line.split_whitespace()).collect();
+    assert_eq!(told, codes);
+    let unknown = tablekeeper(&["explain", "X999", "--format", "json"]).await;
+    assert_eq!(error(&unknown.err)["message"], json!(format!("no rule `X999`; there are {}", codes.join(", "))));
+}
+
+#[tokio::test]
+async fn what_the_parser_refuses_is_one_line_for_those_who_asked_for_json() {
+    let cases: [(&[&str], &str); 4] = [
+        (&["audit"], "the following required arguments were not provided: --model <FILE|NAME>"),
+        (&["audti"], "unrecognized subcommand 'audti'; tip: a similar subcommand exists: 'audit'"),
+        (&["check", "--modle", "x"], "unexpected argument '--modle' found"),
+        (&["sweep", "--model"], "a value is required for '--model <FILE|NAME>' but none was supplied"),
+    ];
+    for (arguments, message) in cases {
+        let ran = tablekeeper(&[&["--format", "json"], arguments].concat()).await;
+        assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{arguments:?}");
+        let said = error(&ran.err);
+        let said = said["message"].as_str().unwrap();
+        assert!(said.starts_with(message) && !said.contains("Usage:") && !said.contains('\n'), "{said}");
+    }
 }
 
 #[tokio::test]

@@ -18,8 +18,9 @@ use aws_config::profile::{ProfileFileCredentialsProvider, ProfileFileRegionProvi
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{AppName, BehaviorVersion, Region};
-use aws_sdk_dynamodb::config::Credentials;
+use aws_sdk_dynamodb::config::{Credentials, ProvideCredentials as _, SharedCredentialsProvider};
 
+use super::errors::chain;
 use super::usage::Usage;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -50,8 +51,27 @@ pub struct ConnectionOptions {
 pub enum ConnectionError {
     #[error("endpoint `{0}` is not a URL of http or https; write for example `http://127.0.0.1:8000`")]
     Endpoint(String),
-    #[error("no Region is set; set AWS_REGION, name one in the profile, or give an endpoint")]
-    NoRegion,
+    #[error("no Region is set{}; set AWS_REGION, name one in the profile, or give an endpoint", of_profile(.profile))]
+    NoRegion { profile: Option<String> },
+    #[error(
+        "there are no credentials for AWS{}; set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or reach a local \
+         database by --endpoint",
+        of_profile(.profile)
+    )]
+    NoCredentials { profile: Option<String> },
+    /// Something gives credentials, but not now.
+    #[error(
+        "the credentials for AWS cannot be had{}: {why}; mend what gives them, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and \
+         AWS_SECRET_ACCESS_KEY, or reach a local database by --endpoint",
+        of_profile(.profile)
+    )]
+    Credentials { profile: Option<String>, why: String },
+}
+
+/// The profile that was asked for and did not give what is missing.
+fn of_profile(profile: &Option<String>) -> String {
+    let named = |name: &String| format!(": the profile `{name}` says nothing of it, or there is no such profile");
+    profile.as_ref().map(named).unwrap_or_default()
 }
 
 /// Clients of one account and Region. Cheap to clone; clones share connections and counters.
@@ -63,7 +83,9 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Settles endpoint and Region; sends nothing yet. Credentials are looked for with the first request.
+    /// Settles endpoint, Region and credentials; sends nothing to DynamoDB yet. Who has no credentials hears of it here, for later a
+    /// worker could not tell that from a provider that is in trouble for a moment. The cloud's metadata service, which is asked last,
+    /// gets a second to answer.
     pub async fn open(options: ConnectionOptions) -> Result<Connection, ConnectionError> {
         if let Some(endpoint) = &options.endpoint
             && host(endpoint).is_none()
@@ -86,6 +108,8 @@ impl Connection {
             let profile = options.profile.as_deref();
             loader = loader.credentials_provider(said_credentials(profile)).region(said_region(profile));
         }
+        let variable = std::env::var("AWS_PROFILE").ok().filter(|name| !name.is_empty());
+        let asked_for = options.profile.clone().or(variable);
         if let Some(profile) = options.profile {
             loader = loader.profile_name(profile);
         }
@@ -100,10 +124,11 @@ impl Connection {
         let mut config = loader.load().await;
         if config.region().is_none() {
             if !has_endpoint && config.endpoint_url().is_none() {
-                return Err(ConnectionError::NoRegion);
+                return Err(ConnectionError::NoRegion { profile: asked_for });
             }
             config = config.into_builder().region(Region::new(LOCAL_REGION)).build();
         }
+        find_credentials(config.credentials_provider(), asked_for).await?;
         Ok(Connection {
             tables: aws_sdk_dynamodb::Client::new(&config),
             streams: aws_sdk_dynamodbstreams::Client::new(&config),
@@ -126,6 +151,21 @@ impl Connection {
     pub fn client(&self) -> &aws_sdk_dynamodb::Client {
         &self.tables
     }
+}
+
+/// Asks for credentials and forgets them: the SDK asks again, and keeps them for as long as they are valid.
+async fn find_credentials(
+    provider: Option<SharedCredentialsProvider>,
+    profile: Option<String>,
+) -> Result<(), ConnectionError> {
+    let Some(provider) = provider else { return Err(ConnectionError::NoCredentials { profile }) };
+    let Err(error) = provider.provide_credentials().await else { return Ok(()) };
+    let why = chain(&error);
+    // The SDK's words where no provider of its chain has credentials; one that fails is another matter.
+    if why.contains("no providers in chain provided credentials") {
+        return Err(ConnectionError::NoCredentials { profile });
+    }
+    Err(ConnectionError::Credentials { profile: profile.filter(|name| !why.contains(name.as_str())), why })
 }
 
 /// The host of an URL of http or https, without its port.

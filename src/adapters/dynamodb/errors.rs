@@ -123,7 +123,7 @@ fn sort_stream(failure: Failure) -> StreamError {
 const CHAIN_LENGTH_MAX: usize = 400;
 
 /// An error and its causes in one line.
-fn chain(error: &(dyn Error + 'static)) -> String {
+pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -6,6 +6,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::engine::telemetry::readings::Consumption;
+
 /// The kinds of requests that are counted apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
@@ -104,6 +106,15 @@ impl UsageSnapshot {
     /// Requests to the table, of all kinds; those to the stream are not among them.
     pub fn table_calls(&self) -> u64 {
         [Call::Get, Call::Transact, Call::Query, Call::Scan, Call::Write].into_iter().map(|call| self.calls(call)).sum()
+    }
+
+    /// As metrics have it.
+    pub fn consumption(&self) -> Consumption {
+        Consumption {
+            read_units: self.read_half_units as f64 / 2.0,
+            write_units: self.write_half_units as f64 / 2.0,
+            requests: Call::ALL.iter().map(|call| (call.name(), self.calls(*call))).collect(),
+        }
     }
 
     /// What happened since `earlier`, a snapshot of the same connection.

@@ -11,20 +11,12 @@ use prometheus::{CounterVec, Encoder as _, GaugeVec, HistogramOpts, HistogramVec
 use crate::engine::batch::{ApplyError, BatchReport};
 use crate::engine::shards::{GapCause, Notice};
 use crate::engine::telemetry::census::Census;
+use crate::engine::telemetry::readings::{Consumption, Reading, outcomes, work};
 use crate::engine::telemetry::{self, BATCH_BUCKETS, Kind, METRICS, Metric};
 use crate::engine::worker::Progress;
 
 /// The media type of [`Metrics::text`].
 pub const MEDIA_TYPE: &str = prometheus::TEXT_FORMAT;
-
-/// What this process has asked so far, and what it was charged.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Consumption {
-    pub read_units: f64,
-    pub write_units: f64,
-    /// Requests by operation.
-    pub requests: Vec<(&'static str, u64)>,
-}
 
 /// All metrics of one worker.
 pub struct Metrics {
@@ -81,25 +73,25 @@ impl Metrics {
     /// What alarms look at is there from the beginning: a series that begins with its first event shows no growth by it.
     fn begin(&self) {
         for result in ["applied", "failed"] {
-            self.add(&telemetry::BATCHES, &[result], 0);
+            self.add(&telemetry::BATCHES, &[result], 0.0);
         }
         for content in ["records", "empty"] {
-            self.add(&telemetry::PAGES, &[content], 0);
+            self.add(&telemetry::PAGES, &[content], 0.0);
         }
         for cause in GapCause::NAMES {
-            self.add(&telemetry::GAPS, &[cause], 0);
+            self.add(&telemetry::GAPS, &[cause], 0.0);
         }
-        self.outcomes(&BatchReport::default());
+        self.count(&outcomes(&BatchReport::default()));
         self.set(&telemetry::WORKERS, &[], 0.0);
     }
 
     // A metric that is not in the list, or labels that are not the metric's, would be a fault of this file: its tests count
     // everything once and compare with the list.
 
-    fn add(&self, metric: &Metric, labels: &[&str], count: usize) {
+    fn add(&self, metric: &Metric, labels: &[&str], count: f64) {
         let counter = self.counters.get(metric.name).map(|counter| counter.get_metric_with_label_values(labels));
         if let Some(Ok(counter)) = counter {
-            counter.inc_by(count as f64);
+            counter.inc_by(count);
         }
     }
 
@@ -125,31 +117,31 @@ impl Metrics {
                 self.set(&telemetry::SHARDS_LISTED, &[], *shards as f64);
             }
             Progress::Read { records } => {
-                self.add(&telemetry::PAGES, &[if *records == 0 { "empty" } else { "records" }], 1);
+                self.add(&telemetry::PAGES, &[if *records == 0 { "empty" } else { "records" }], 1.0);
             }
             Progress::Notice(notice) => self.notice(notice),
             Progress::Batch { records, report, .. } => {
-                self.add(&telemetry::BATCHES, &["applied"], 1);
+                self.add(&telemetry::BATCHES, &["applied"], 1.0);
                 let size = self.histograms.get(telemetry::BATCH_RECORDS.name);
                 if let Some(Ok(size)) = size.map(|size| size.get_metric_with_label_values::<&str>(&[])) {
                     size.observe(*records as f64);
                 }
-                self.outcomes(report);
-                self.work(report);
+                self.count(&outcomes(report));
+                self.count(&work(report));
             }
             Progress::BatchFailed { error, .. } => {
-                self.add(&telemetry::BATCHES, &["failed"], 1);
+                self.add(&telemetry::BATCHES, &["failed"], 1.0);
                 // Its records come again and are counted then; what was done for them is done.
                 if let Some(failure) = error.downcast_ref::<ApplyError>() {
-                    self.work(&failure.report);
+                    self.count(&work(&failure.report));
                 }
             }
             Progress::GapClosed => self.set(&telemetry::GAP_OPEN, &[], 0.0),
-            Progress::RepairFailed(_) => self.add(&telemetry::REPAIR_FAILURES, &[], 1),
-            Progress::CheckpointFailed(_) => self.add(&telemetry::CHECKPOINT_FAILURES, &[], 1),
-            Progress::ShardTaken { .. } => self.add(&telemetry::SHARDS_TAKEN, &[], 1),
-            Progress::ShardLost(_) => self.add(&telemetry::LEASES_LOST, &[], 1),
-            Progress::LeasesFailed(_) => self.add(&telemetry::LEASE_FAILURES, &[], 1),
+            Progress::RepairFailed(_) => self.add(&telemetry::REPAIR_FAILURES, &[], 1.0),
+            Progress::CheckpointFailed(_) => self.add(&telemetry::CHECKPOINT_FAILURES, &[], 1.0),
+            Progress::ShardTaken { .. } => self.add(&telemetry::SHARDS_TAKEN, &[], 1.0),
+            Progress::ShardLost(_) => self.add(&telemetry::LEASES_LOST, &[], 1.0),
+            Progress::LeasesFailed(_) => self.add(&telemetry::LEASE_FAILURES, &[], 1.0),
             Progress::Shares { workers, .. } => self.set(&telemetry::WORKERS, &[], *workers as f64),
             Progress::RepairPostponed | Progress::Stopping => {}
         }
@@ -160,39 +152,19 @@ impl Metrics {
 
     fn notice(&self, notice: &Notice) {
         match notice {
-            Notice::Finished(_) => self.add(&telemetry::SHARDS_FINISHED, &[], 1),
-            Notice::Trouble { .. } => self.add(&telemetry::TROUBLE, &[], 1),
+            Notice::Finished(_) => self.add(&telemetry::SHARDS_FINISHED, &[], 1.0),
+            Notice::Trouble { .. } => self.add(&telemetry::TROUBLE, &[], 1.0),
             Notice::Gap(gap) => {
-                self.add(&telemetry::GAPS, &[gap.cause.name()], 1);
+                self.add(&telemetry::GAPS, &[gap.cause.name()], 1.0);
                 self.set(&telemetry::GAP_OPEN, &[], 1.0);
             }
             Notice::Opened(..) => {}
         }
     }
 
-    fn outcomes(&self, report: &BatchReport) {
-        let outcomes = [
-            ("applied", report.applied),
-            ("already_applied", report.already_applied),
-            ("reconciled", report.reconciled),
-            ("superseded", report.superseded),
-            ("skipped", report.skipped),
-            ("ours", report.ours),
-            ("quarantined", report.quarantined),
-            ("malformed", report.malformed),
-        ];
-        for (outcome, count) in outcomes {
-            self.add(&telemetry::RECORDS, &[outcome], count);
-        }
-    }
-
-    fn work(&self, report: &BatchReport) {
-        self.add(&telemetry::TRANSACTIONS, &[], report.transactions);
-        self.add(&telemetry::ACTIONS, &[], report.actions);
-        self.add(&telemetry::CONFLICTS, &[], report.conflicts);
-        self.add(&telemetry::RETRIES, &[], report.retries);
-        for (code, count) in &report.findings {
-            self.add(&telemetry::FINDINGS_WRITTEN, &[code], *count);
+    fn count(&self, readings: &[Reading<'_>]) {
+        for reading in readings {
+            self.add(reading.metric, reading.label.as_slice(), reading.value);
         }
     }
 
@@ -201,10 +173,8 @@ impl Metrics {
     }
 
     pub fn consumption(&self, consumption: &Consumption) {
-        self.raise(&telemetry::UNITS, &["read"], consumption.read_units);
-        self.raise(&telemetry::UNITS, &["write"], consumption.write_units);
-        for (operation, count) in &consumption.requests {
-            self.raise(&telemetry::REQUESTS, &[operation], *count as f64);
+        for reading in consumption.readings() {
+            self.raise(reading.metric, reading.label.as_slice(), reading.value);
         }
     }
 
@@ -213,15 +183,13 @@ impl Metrics {
         if let Some(findings) = self.gauges.get(telemetry::FINDINGS.name) {
             findings.reset();
         }
-        for (code, count) in &census.findings {
-            self.set(&telemetry::FINDINGS, &[code], *count as f64);
+        for reading in census.readings() {
+            self.set(reading.metric, reading.label.as_slice(), reading.value);
         }
-        self.set(&telemetry::QUARANTINE, &[], census.quarantine as f64);
-        self.set(&telemetry::OUTBOX, &[], census.outbox as f64);
     }
 
     pub fn census_failed(&self) {
-        self.add(&telemetry::CENSUS_FAILURES, &[], 1);
+        self.add(&telemetry::CENSUS_FAILURES, &[], 1.0);
     }
 
     /// Everything that has a value, in Prometheus' text format.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::adapters::sim::{Stepper, block_on};
+use crate::engine::batch::OldImages;
 use crate::engine::tests::{World, assert_settled, job, job_key, run_audited};
 use crate::engine::verify::verify;
 use crate::model::spec::Model;
@@ -210,6 +211,61 @@ fn a_former_name_that_was_left_behind_is_replaced() {
     world.store.put(left.clone()).unwrap();
     reconciled(&world);
     assert_eq!(stored(), left.with(MARKER, Value::text("aggregate/jobs_of_project")));
+    check_exact(&world);
+}
+
+/// Without the first aggregate, and the keys of its items.
+fn drop_by_project(world: &mut World) -> [TableKey; 3] {
+    change(world, "model-2", |model| _ = model.aggregates.remove(0));
+    ["p0", "p1", "p2"].map(|project| TableKey::text(format!("PROJECT#{project}"), "STATS#JOBS"))
+}
+
+#[test]
+fn what_a_dropped_aggregate_leaves_is_taken_away() {
+    let mut world = World::new();
+    put_all(&world, 0..6);
+    world.settle();
+    let former = world.engine.clone();
+    let keys = drop_by_project(&mut world);
+    let there = |key: &TableKey| world.store.item(TableRef::Source, key).is_some();
+    assert!(keys.iter().all(there));
+    assert_eq!(reconciled(&world).removed, 3);
+    assert!(!keys.iter().any(there) && world.measure("p0", "Total").is_none());
+    check_exact(&world);
+    let again = reconciled(&world);
+    assert_eq!((again.removed, again.transactions), (0, 0), "nothing is left to do");
+    // A worker under the former model goes on counting, finds nothing there, and is right.
+    world.store.put(job(0, "p1", "Done", "1")).unwrap();
+    let records = world.pending();
+    run_audited(&world.store, former.apply(&records, OldImages::NotTrusted)).unwrap();
+    assert_eq!(world.measure("p1", "Total").as_deref(), Some("1"));
+    assert_eq!(reconciled(&world).removed, 1);
+    check_exact(&world);
+    // The aggregate of a model that has it stays at zero when its last item goes.
+    let keys: Vec<TableKey> = (0..6).map(job_key).collect();
+    keys.iter().for_each(|key| world.store.delete(key));
+    world.settle();
+    assert_eq!(reconciled(&world).removed, 0);
+    assert!(world.store.table(TableRef::Source).items().count() > 0);
+}
+
+#[test]
+fn a_dropped_aggregate_in_which_something_still_counts_stays() {
+    let mut world = World::new();
+    put_all(&world, 0..6);
+    world.settle();
+    let [p0, p1, p2] = drop_by_project(&mut world);
+    // A ledger row that cannot be read: what its item counts is not taken away.
+    let row = LedgerRow::key(&job_key(0));
+    let stored = world.store.item(TableRef::State, &row).unwrap();
+    world.store.set_state(&row, Some(stored.clone().with(REVISION, Value::text("one"))));
+    let error = block_on(reconcile(&world.engine, |_| {})).unwrap_err();
+    assert!(matches!(error, ReconcileError::Ledger { .. }), "{error}");
+    let there = |key: &TableKey| world.store.item(TableRef::Source, key).is_some();
+    assert_eq!((there(&p0), there(&p1), there(&p2)), (true, false, false));
+    assert_eq!(world.measure("p0", "Total").as_deref(), Some("1"));
+    world.store.set_state(&row, Some(stored));
+    assert_eq!((reconciled(&world).removed, there(&p0)), (1, false));
     check_exact(&world);
 }
 

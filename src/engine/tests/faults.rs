@@ -7,6 +7,7 @@ use super::*;
 use crate::adapters::sim::{Fault, block_on};
 use crate::engine::commit::CommitError;
 use crate::engine::ports::{CancelReason, StoreError, TransactError};
+use crate::model::value::ITEM_SIZE_MAX;
 use crate::plan::ledger::REVISION;
 
 fn outage() -> Fault {
@@ -156,6 +157,50 @@ fn a_sum_that_changes_by_more_than_a_number_can_say_changes_in_two_steps() {
     let report = world.settle();
     assert_eq!((report.transactions, report.quarantined), (2, 0));
     assert_eq!(world.measure("p", "Sum_Hours").unwrap(), "0.00001");
+}
+
+/// An item with many derived rows, whose keys take six bytes a character in its ledger row; `more` bytes are added to that row.
+fn with_large_ledger_row(more: usize) -> (World, BatchReport) {
+    let mut wide = model();
+    let listing = wide.listings[0].clone();
+    wide.listings = (0..30)
+        .map(|n| {
+            let mut listing = listing.clone();
+            listing.name = format!("wide_{n}{}", "x".repeat(if n == 0 { more } else { 0 }));
+            listing.partition = crate::model::template::Template::parse(&format!("WIDE{n}#{{Project}}")).unwrap();
+            listing
+        })
+        .collect();
+    let mut world = World::with(wide);
+    world.store.put(job(1, &"\u{1}".repeat(1_900), "Open", "1")).unwrap();
+    world.store.put(job(2, "p", "Open", "1")).unwrap();
+    let records = world.pending();
+    let report = world.apply(&records);
+    (world, report)
+}
+
+#[test]
+fn a_ledger_row_at_the_limit_is_stored_and_one_over_it_is_named_in_the_finding() {
+    let size = |world: &World| world.store.item(TableRef::State, &LedgerRow::key(&job_key(1))).unwrap().size();
+    let (world, report) = with_large_ledger_row(0);
+    assert_eq!(report.applied, 2, "{report:?}");
+    let missing = ITEM_SIZE_MAX - size(&world);
+    let (world, report) = with_large_ledger_row(missing);
+    assert_eq!((size(&world), report.applied, report.quarantined), (ITEM_SIZE_MAX, 2, 0));
+
+    let (mut world, report) = with_large_ledger_row(missing + 1);
+    assert_eq!((report.applied, report.quarantined), (1, 1), "{report:?}");
+    let finding = world.partition("KEEPER#FINDINGS");
+    assert!(!finding.is_empty() && size(&world) < 20_000);
+    let says =
+        "its ledger row, which lists all that is derived from it, would have 409601 bytes, DynamoDB stores 409600";
+    let reason = world.ledger(&job_key(1)).unwrap().quarantined.unwrap();
+    assert!(reason.starts_with(says), "{reason}");
+    let table = world.store.table(TableRef::Source);
+    let messages: Vec<&str> = table.items().filter_map(|(_, item)| item.text("Message")).collect();
+    assert!(messages.iter().any(|message| message.contains(says)), "{messages:?}");
+    drop(table);
+    world.settle();
 }
 
 #[test]

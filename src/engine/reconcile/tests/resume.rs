@@ -194,6 +194,29 @@ fn former_names_are_replaced_wherever_the_run_was_interrupted() {
     assert!(resumed > 10, "{resumed}");
 }
 
+/// Interrupted at every moment: what a dropped aggregate left is taken away by whichever run ends.
+#[test]
+fn dropped_aggregates_go_wherever_the_run_was_interrupted() {
+    let mut resumed = 0;
+    for steps in 1.. {
+        let mut world = World::new();
+        put_all(&world, 0..12);
+        world.settle();
+        let keys = drop_by_project(&mut world);
+        let mut stepper = Stepper::new(reconcile_with(&world.engine, &OPTIONS, |_| {}));
+        if (0..steps).any(|_| stepper.step().is_some()) {
+            break;
+        }
+        drop(stepper);
+        let report = run(&world, &OPTIONS);
+        resumed += usize::from(report.resumed.is_some());
+        let left = keys.iter().filter(|key| world.store.item(TableRef::Source, key).is_some()).count();
+        assert_eq!(left, 0, "after {steps} steps");
+        check_exact(&world);
+    }
+    assert!(resumed > 10, "{resumed}");
+}
+
 #[test]
 fn a_row_that_cannot_be_read_holds_its_place() {
     let mut world = World::new();

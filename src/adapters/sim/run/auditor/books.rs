@@ -251,13 +251,16 @@ fn count(
     let job = partition.and_then(|text| text.strip_prefix("JOB#"));
     let user = sort.and_then(|text| text.strip_prefix("USER#"));
     let (Some(job), Some(user)) = (job, user) else { return };
+    let of_status = item.text("Status").filter(|_| model == 0);
     let status = item.text("Status").unwrap_or_default();
     let bucket = if ["Open", "Busy", "Done"].contains(&status) { status } else { "Other" };
     let hours = item.number("Hours");
     let square = hours.and_then(|hours| hours.checked_square().ok());
     let project = item.text("Project");
     let by_project = project.map(|project| (format!("PROJECT#{project}"), true, true));
-    for (partition, summed, squared) in by_project.into_iter().chain([(format!("STATS#{user}"), model == 1, false)]) {
+    let of_status = of_status.map(|status| (format!("STATUS#{status}"), false, false));
+    let by_user = [(format!("STATS#{user}"), model == 1, false)];
+    for (partition, summed, squared) in by_project.into_iter().chain(by_user).chain(of_status) {
         let key = TableKey::text(partition, "STATS#JOBS");
         let mut add = |measure: Text, number: BigDecimal| {
             *sums.entry((key.clone(), measure)).or_default() += number;
