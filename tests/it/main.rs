@@ -15,6 +15,7 @@ mod operations;
 mod own;
 mod patterns;
 mod program;
+mod proxy;
 mod random;
 mod reconcile;
 mod redelivery;
