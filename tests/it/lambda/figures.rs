@@ -3,7 +3,11 @@
 //! `tests/lambda-figures.sh` builds all three as they are deployed and sets the variables. Times are of this machine; they are printed
 //! and looked at by people, no test fails for them.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use tablekeeper::adapters::clock::SystemClock;
+use tablekeeper::engine::ports::Clock as _;
 
 use super::DONE;
 use super::events::inserted;
@@ -47,10 +51,10 @@ impl Subject {
     /// From the start of the process to its answer to one new work order.
     async fn start_once(&self, world: &World, n: usize) -> Duration {
         let event = event(&[inserted(n, 1_000_000 + n, "")]);
-        let begun = Instant::now();
+        let begun = now();
         let mut function = self.function(world).await;
         assert_eq!(function.invoke(&event).await.as_deref(), Ok(self.answer), "{}", self.name);
-        let took = begun.elapsed();
+        let took = since(begun);
         function.kill().await;
         took
     }
@@ -59,9 +63,9 @@ impl Subject {
     async fn large(&self, world: &World, first: usize) -> (Duration, u64) {
         let records: Vec<String> = (first..first + LARGE).map(|n| inserted(n, 1_000_000 + n, "")).collect();
         let mut function = self.function(world).await;
-        let begun = Instant::now();
+        let begun = now();
         assert_eq!(function.invoke(&event(&records)).await.as_deref(), Ok(self.answer), "{}", self.name);
-        let took = begun.elapsed();
+        let took = since(begun);
         let memory = memory_max(function.id());
         function.kill().await;
         (took, memory)
@@ -79,6 +83,14 @@ fn python(place: &str, runtime_api: &str, endpoint: &str, table: &str) -> Progra
         .env("AWS_SECRET_ACCESS_KEY", "local")
         .env("TABLE", table);
     Program::spawn(command)
+}
+
+fn now() -> DateTime<Utc> {
+    SystemClock::new().now()
+}
+
+fn since(begun: DateTime<Utc>) -> Duration {
+    (now() - begun).to_std().unwrap_or_default()
 }
 
 /// Most resident memory of a process so far, in bytes.
