@@ -22,6 +22,8 @@ const PYTHON: &str = "TABLEKEEPER_FIGURES_PYTHON";
 /// The median of so many.
 const STARTS: usize = 21;
 const LARGE: usize = 1000;
+/// Sequence number of the first record.
+const FIRST: usize = 1_000_000;
 
 /// One of the three; what answers, and the file or folder it is.
 struct Subject {
@@ -32,6 +34,7 @@ struct Subject {
 
 struct Figures {
     start: Duration,
+    next: Duration,
     large: Duration,
     /// Bytes.
     memory: u64,
@@ -48,20 +51,22 @@ impl Subject {
         .await
     }
 
-    /// From the start of the process to its answer to one new work order.
-    async fn start_once(&self, world: &World, n: usize) -> Duration {
-        let event = event(&[inserted(n, 1_000_000 + n, "")]);
+    /// From the start of the process to its answer to one new work order, and from there to its answer to another one.
+    async fn start_once(&self, world: &World, n: usize) -> (Duration, Duration) {
+        let [one, other] = [2 * n, 2 * n + 1].map(|n| event(&[inserted(n, FIRST + n, "")]));
         let begun = now();
         let mut function = self.function(world).await;
-        assert_eq!(function.invoke(&event).await.as_deref(), Ok(self.answer), "{}", self.name);
-        let took = since(begun);
+        assert_eq!(function.invoke(&one).await.as_deref(), Ok(self.answer), "{}", self.name);
+        let (start, begun) = (since(begun), now());
+        assert_eq!(function.invoke(&other).await.as_deref(), Ok(self.answer), "{}", self.name);
+        let next = since(begun);
         function.kill().await;
-        took
+        (start, next)
     }
 
     /// A batch of new work orders for a function that has just started: how long it takes, and the most memory that it had.
     async fn large(&self, world: &World, first: usize) -> (Duration, u64) {
-        let records: Vec<String> = (first..first + LARGE).map(|n| inserted(n, 1_000_000 + n, "")).collect();
+        let records: Vec<String> = (first..first + LARGE).map(|n| inserted(n, FIRST + n, "")).collect();
         let mut function = self.function(world).await;
         let begun = now();
         assert_eq!(function.invoke(&event(&records)).await.as_deref(), Ok(self.answer), "{}", self.name);
@@ -83,6 +88,11 @@ fn python(place: &str, runtime_api: &str, endpoint: &str, table: &str) -> Progra
         .env("AWS_SECRET_ACCESS_KEY", "local")
         .env("TABLE", table);
     Program::spawn(command)
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times[times.len() / 2]
 }
 
 fn now() -> DateTime<Utc> {
@@ -117,25 +127,25 @@ fn subjects() -> Option<[Subject; 3]> {
 async fn figures_of_a_start() {
     let Some(subjects) = subjects() else { return };
     let world = World::open().await;
-    let mut starts: [Vec<Duration>; 3] = Default::default();
+    let mut answers: [Vec<(Duration, Duration)>; 3] = Default::default();
     // In turns, so that whatever else goes on meets all three.
     for turn in 0..STARTS {
         for (at, subject) in subjects.iter().enumerate() {
-            starts[at].push(subject.start_once(&world, turn).await);
+            answers[at].push(subject.start_once(&world, turn).await);
         }
     }
     let mut figures = Vec::new();
-    for (subject, mut starts) in subjects.iter().zip(starts) {
-        starts.sort();
-        let (large, memory) = subject.large(&world, STARTS).await;
-        figures.push(Figures { start: starts[STARTS / 2], large, memory });
+    for (subject, answers) in subjects.iter().zip(answers) {
+        let (starts, nexts): (Vec<_>, Vec<_>) = answers.into_iter().unzip();
+        let (large, memory) = subject.large(&world, 2 * STARTS).await;
+        figures.push(Figures { start: median(starts), next: median(nexts), large, memory });
     }
-    println!("| | first answer, ms | {LARGE} records, ms | memory with them, MB |\n|---|---:|---:|---:|");
+    println!("| | first answer, ms | next one, ms | {LARGE} records, ms | memory with them, MB |");
+    println!("|---|---:|---:|---:|---:|");
     let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
-    let megabytes = |bytes: u64| bytes as f64 / 1e6;
-    for (subject, Figures { start, large, memory }) in subjects.iter().zip(&figures) {
-        let (start, large, memory) = (milliseconds(*start), milliseconds(*large), megabytes(*memory));
-        println!("| {} | {start:.1} | {large:.0} | {memory:.1} |", subject.name);
+    for (subject, Figures { start, next, large, memory }) in subjects.iter().zip(&figures) {
+        let [start, next, large] = [start, next, large].map(|time| milliseconds(*time));
+        println!("| {} | {start:.1} | {next:.1} | {large:.0} | {:.1} |", subject.name, *memory as f64 / 1e6);
     }
     let [hello, stream, python] = &figures[..] else { panic!("three of them") };
     let times = |a: Duration, b: Duration| a.as_secs_f64() / b.as_secs_f64();
