@@ -19,7 +19,7 @@ use crate::program::{Program, alone};
 const STREAM: &str = "TABLEKEEPER_FIGURES_STREAM";
 const HELLO: &str = "TABLEKEEPER_FIGURES_HELLO";
 const PYTHON: &str = "TABLEKEEPER_FIGURES_PYTHON";
-/// The median of so many.
+/// The fastest of so many counts: whatever else goes on can only add to it.
 const STARTS: usize = 21;
 const LARGE: usize = 1000;
 /// Sequence number of the first record.
@@ -90,9 +90,8 @@ fn python(place: &str, runtime_api: &str, endpoint: &str, table: &str) -> Progra
     Program::spawn(command)
 }
 
-fn median(mut times: Vec<Duration>) -> Duration {
-    times.sort();
-    times[times.len() / 2]
+fn fastest(times: Vec<Duration>) -> Duration {
+    times.into_iter().min().expect("some")
 }
 
 fn now() -> DateTime<Utc> {
@@ -138,7 +137,7 @@ async fn figures_of_a_start() {
     for (subject, answers) in subjects.iter().zip(answers) {
         let (starts, nexts): (Vec<_>, Vec<_>) = answers.into_iter().unzip();
         let (large, memory) = subject.large(&world, 2 * STARTS).await;
-        figures.push(Figures { start: median(starts), next: median(nexts), large, memory });
+        figures.push(Figures { start: fastest(starts), next: fastest(nexts), large, memory });
     }
     println!("| | first answer, ms | next one, ms | {LARGE} records, ms | memory with them, MB |");
     println!("|---|---:|---:|---:|---:|");
