@@ -29,6 +29,9 @@ use tracing_subscriber::EnvFilter;
 const TIME_RESERVED: Duration = Duration::from_millis(500);
 /// Applying gets this much even where Lambda's deadline seems to have passed: clocks differ.
 const TIME_MIN: Duration = Duration::from_secs(1);
+/// Longest that Lambda lets a function run. A deadline that is further away, in the past or the future, is none: cargo-lambda's
+/// emulator always sends one of 1970.
+const TIME_MAX: Duration = Duration::from_secs(15 * 60);
 
 type LambdaEngine = Engine<DynamoStore, SystemClock>;
 
@@ -94,9 +97,7 @@ fn all(faults: &[impl ToString]) -> anyhow::Error {
 
 async fn invoke(function: &Function, event: LambdaEvent<Box<RawValue>>) -> Result<Answer, Diagnostic> {
     let Function { engine, settings, connection } = function;
-    let deadline_ms = i64::try_from(event.context.deadline).unwrap_or(i64::MAX);
-    let left_ms = deadline_ms.saturating_sub(engine.clock.now().timestamp_millis());
-    let left = Duration::from_millis(left_ms.try_into().unwrap_or(0)).saturating_sub(TIME_RESERVED).max(TIME_MIN);
+    let left = time_left(event.context.deadline, engine.clock.now().timestamp_millis());
     let trust = if settings.trust_old_images { OldImages::Trusted } else { OldImages::NotTrusted };
     let before = connection.usage().snapshot();
     let batch = Mutex::new(None);
@@ -107,6 +108,15 @@ async fn invoke(function: &Function, event: LambdaEvent<Box<RawValue>>) -> Resul
     let readings = [metrics::invocation(&result, batch.as_ref(), now), spent.readings()].concat();
     metrics::emit(&engine.model.table.name, now, &readings);
     result.map_err(|reason| failed(&reason))
+}
+
+/// How long a batch may be applied, given the invocation's deadline and the time, both in milliseconds since 1970.
+fn time_left(deadline_ms: u64, now_ms: i64) -> Duration {
+    let now_ms = u64::try_from(now_ms).unwrap_or(0);
+    if Duration::from_millis(deadline_ms.abs_diff(now_ms)) > TIME_MAX {
+        return TIME_MAX;
+    }
+    Duration::from_millis(deadline_ms.saturating_sub(now_ms)).saturating_sub(TIME_RESERVED).max(TIME_MIN)
 }
 
 /// Applies the batch; what came of it is left in `batch`, for metrics.

@@ -5,7 +5,8 @@
 //! plan so that the rest may pass. That order matters: an item read BEFORE its ledger row may be older than the ledger.
 //!
 //! What the database refuses is isolated by halving and then given way to in stages (`work::Stage`), so that one
-//! item can neither block the others nor leave a part of itself applied.
+//! item can neither block the others nor leave a part of itself applied. What stays throttled or held by others through all attempts
+//! is set aside, and the others go on without it: the commit fails at its end, and only that is left to be done.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -83,10 +84,23 @@ impl CommitError {
 /// The items of one commit by source key.
 pub(super) type Works = BTreeMap<TableKey, Work>;
 
+/// Attempts with one request after some item was set aside: whatever is in its way may be in everybody's.
+const ATTEMPTS_AFTER_MAX: u32 = 3;
+
 /// What became of a plan.
 enum Attempt {
     Committed,
     Cancelled(Outcome),
+    Contended { attempts: usize, reasons: Vec<CancelReason> },
+}
+
+/// What became of a round's plans.
+#[derive(Default)]
+struct Round {
+    /// Pre-empted; they go into the next round.
+    again: Vec<TableKey>,
+    /// Why some items were set aside.
+    held_up: Option<CommitError>,
 }
 
 /// What became of a transaction.
@@ -95,6 +109,11 @@ enum Sent {
     /// Not sent: what it was planned on was read too long ago.
     Outdated,
     Cancelled(Vec<CancelReason>),
+    /// Nothing but contention was in its way, to the last attempt.
+    Contended {
+        attempts: usize,
+        reasons: Vec<CancelReason>,
+    },
     Refused(String),
 }
 
@@ -102,15 +121,17 @@ impl<S: Store, C: Clock> Engine<S, C> {
     /// Makes all wishes true. On an error the works without a finish are those that are not durable.
     pub(super) async fn commit(&self, works: &mut Works, report: &mut BatchReport) -> Result<(), CommitError> {
         let mut todo: Vec<TableKey> = works.keys().cloned().collect();
+        let mut held_up = None;
         for round in 0..self.settings.rounds_max {
             if round > 0 && !todo.is_empty() {
                 self.settings.patience.pause(&self.clock, round - 1).await;
             }
             let read_at = self.clock.now();
             let deltas = self.prepare(works, &todo, report).await?;
-            todo = self.run(works, deltas, read_at, report).await?;
+            let ran = self.run(works, deltas, read_at, held_up.take(), report).await?;
+            (todo, held_up) = (ran.again, ran.held_up);
             if todo.is_empty() {
-                return Ok(());
+                return held_up.map_or(Ok(()), Err);
             }
         }
         match todo.into_iter().next() {
@@ -154,17 +175,18 @@ impl<S: Store, C: Clock> Engine<S, C> {
         Ok(open.collect())
     }
 
-    /// Runs transactions until every delta is committed, given way to, or pre-empted; the pre-empted keys. `read_at` is when the
-    /// ledger rows were asked for.
+    /// Runs transactions until every delta is committed, given way to, pre-empted, or set aside. `read_at` is when the
+    /// ledger rows were asked for, `held_up` why some were set aside in earlier rounds.
     async fn run(
         &self,
         works: &mut Works,
         deltas: Vec<Delta>,
         read_at: DateTime<Utc>,
+        held_up: Option<CommitError>,
         report: &mut BatchReport,
-    ) -> Result<Vec<TableKey>, CommitError> {
+    ) -> Result<Round, CommitError> {
         let mut standing = Standing::default();
-        let mut again = Vec::new();
+        let mut round = Round { held_up, ..Round::default() };
         let mut queue = VecDeque::from(pack(&self.model, deltas, &standing, self.clock.now()));
         while let Some(plan) = queue.pop_front() {
             for delta in &plan.deltas {
@@ -172,43 +194,61 @@ impl<S: Store, C: Clock> Engine<S, C> {
                     work.attempted = true;
                 }
             }
-            let outcome = match self.attempt(&plan, read_at, report).await? {
+            let patience = self.patience(round.held_up.is_some());
+            let groups = match self.attempt(&plan, read_at, &patience, report).await? {
                 Attempt::Committed => {
-                    again.extend(settle(works, &plan, report));
+                    round.again.extend(settle(works, &plan, report));
                     continue;
                 }
-                Attempt::Cancelled(outcome) => outcome,
+                Attempt::Contended { attempts, reasons } => {
+                    round.held_up = Some(CommitError::Contended { attempts });
+                    vec![outcome::uncontended(plan, &reasons)]
+                }
+                Attempt::Cancelled(outcome) => {
+                    let news = self.look(&plan, &outcome, &mut standing, report).await?;
+                    let (preempted, groups) = self.divide(works, plan, &outcome, news)?;
+                    round.again.extend(preempted);
+                    groups
+                }
             };
-            let news = self.look(&plan, &outcome, &mut standing, report).await?;
-            let (preempted, groups) = self.divide(works, plan, &outcome, news)?;
-            again.extend(preempted);
             for deltas in groups.into_iter().rev() {
                 for plan in pack(&self.model, deltas, &standing, self.clock.now()).into_iter().rev() {
                     queue.push_front(plan);
                 }
             }
         }
-        Ok(again)
+        Ok(round)
+    }
+
+    fn patience(&self, held_up: bool) -> Patience {
+        let mut patience = self.settings.patience.clone();
+        if held_up {
+            patience.attempts_max = patience.attempts_max.min(ATTEMPTS_AFTER_MAX);
+        }
+        patience
     }
 
     async fn attempt(
         &self,
         plan: &TxPlan,
         read_at: DateTime<Utc>,
+        patience: &Patience,
         report: &mut BatchReport,
     ) -> Result<Attempt, CommitError> {
-        Ok(match self.send(&plan.writes, Some(read_at), report).await? {
+        Ok(match self.send(&plan.writes, Some(read_at), patience, report).await? {
             Sent::Committed => Attempt::Committed,
             Sent::Outdated => Attempt::Cancelled(Outcome::preempted_whole(plan)),
             Sent::Cancelled(reasons) => Attempt::Cancelled(outcome::read(plan, &reasons)),
+            Sent::Contended { attempts, reasons } => Attempt::Contended { attempts, reasons },
             Sent::Refused(reason) => Attempt::Cancelled(Outcome::refused_whole(plan, &reason)),
         })
     }
 
     /// Writes rows of the state table that nothing depends on and that may be written twice.
     pub(super) async fn write_plain(&self, writes: &[Write], report: &mut BatchReport) -> Result<(), CommitError> {
-        let reason = match self.send(writes, None, report).await? {
+        let reason = match self.send(writes, None, &self.settings.patience, report).await? {
             Sent::Committed | Sent::Outdated => return Ok(()),
+            Sent::Contended { attempts, .. } => return Err(CommitError::Contended { attempts }),
             Sent::Cancelled(reasons) => format!("{reasons:?}"),
             Sent::Refused(reason) => reason,
         };
@@ -224,6 +264,7 @@ impl<S: Store, C: Clock> Engine<S, C> {
         &self,
         writes: &[Write],
         read_at: Option<DateTime<Utc>>,
+        patience: &Patience,
         report: &mut BatchReport,
     ) -> Result<Sent, CommitError> {
         let is_final =
@@ -242,7 +283,7 @@ impl<S: Store, C: Clock> Engine<S, C> {
                 !reasons.iter().any(is_final)
             }
         };
-        let sent = self.settings.patience.repeat(&self.clock, request, can_retry).await;
+        let sent = patience.repeat(&self.clock, request, can_retry).await;
         report.retries += attempts - 1;
         let Err(error) = sent else {
             report.transactions += 1;
@@ -252,7 +293,7 @@ impl<S: Store, C: Clock> Engine<S, C> {
         match error {
             None => Ok(Sent::Outdated),
             Some(TransactError::Cancelled(reasons)) if reasons.iter().any(is_final) => Ok(Sent::Cancelled(reasons)),
-            Some(TransactError::Cancelled(_)) => Err(CommitError::Contended { attempts }),
+            Some(TransactError::Cancelled(reasons)) => Ok(Sent::Contended { attempts, reasons }),
             Some(TransactError::Store(StoreError::Refused(reason))) => Ok(Sent::Refused(reason)),
             Some(TransactError::Store(error)) => Err(error.into()),
         }

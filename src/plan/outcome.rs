@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 
 use crate::model::value::ITEM_SIZE_MAX;
+use crate::plan::delta::Delta;
 use crate::plan::pack::{Owner, TxPlan};
 use crate::plan::write::Op;
 
@@ -120,13 +121,30 @@ impl Outcome {
     }
 }
 
+/// The deltas of a plan that needed none of the writes that were throttled or held by other transactions. Where the reasons name
+/// no write at all, nobody is known to be one of them.
+pub fn uncontended(plan: TxPlan, reasons: &[CancelReason]) -> Vec<Delta> {
+    let contended: Vec<&Owner> = plan
+        .owners
+        .iter()
+        .zip(reasons)
+        .filter(|(_, reason)| **reason != CancelReason::None)
+        .map(|(owner, _)| owner)
+        .collect();
+    if contended.is_empty() {
+        return Vec::new();
+    }
+    let held: BTreeSet<usize> = contended.iter().flat_map(|owner| owner.deltas()).copied().collect();
+    plan.deltas.into_iter().enumerate().filter(|(index, _)| !held.contains(index)).map(|(_, delta)| delta).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use chrono::DateTime;
 
     use super::*;
     use crate::model::key::TableKey;
-    use crate::plan::delta::{Delta, diff};
+    use crate::plan::delta::diff;
     use crate::plan::pack::pack;
     use crate::plan::standing::Standing;
     use crate::plan::testing::{contribution, derived, listing, model};
@@ -162,5 +180,19 @@ mod tests {
         let busy = read(&plan, &[None, Conflict, Throttled, Conflict]);
         assert_eq!((busy.conflicts, busy.throttled, busy.refused.len(), busy.preempted.len()), (2, 1, 0, 0));
         assert_eq!(Outcome::refused_whole(&plan, "too large").refused, [0, 1].into());
+    }
+
+    #[test]
+    fn who_needs_nothing_that_is_held_can_go_on() {
+        use CancelReason::{Conflict, None, Throttled};
+        let left = |reasons: [CancelReason; 4]| {
+            let left = uncontended(plan(), &reasons);
+            left.iter().map(|delta| delta.source().to_string()).collect::<Vec<_>>()
+        };
+        let (first, second) = ("JOB#1 / U", "JOB#2 / U");
+        assert_eq!(left([Throttled, None, None, None]), [second]);
+        assert_eq!(left([None, None, Conflict, None]), [first]);
+        assert_eq!(left([None, None, None, Throttled]), [""; 0], "both need the aggregate");
+        assert_eq!(left([None, None, None, None]), [""; 0]);
     }
 }

@@ -3,7 +3,7 @@
 //! The database is in this process, the workers are processes of their own. While an application writes, they are killed; after each
 //! kill the invariants of every commit are checked on what is there, then a worker catches up and the table must be exact.
 
-mod load;
+pub mod load;
 mod several;
 
 use std::sync::Arc;
@@ -37,18 +37,19 @@ const STOPS: usize = 4;
 /// Applications that write at once.
 const WRITERS: usize = 2;
 
-struct World {
-    database: Embedded,
-    model: Arc<Model>,
-    connection: Connection,
-    store: DynamoStore,
+/// Tables of the model `quality` in a database of their own.
+pub struct World {
+    pub database: Embedded,
+    pub model: Arc<Model>,
+    pub connection: Connection,
+    pub store: DynamoStore,
     clock: SystemClock,
     transactions: AtomicUsize,
 }
 
 impl World {
     /// Empty tables.
-    async fn open() -> World {
+    pub async fn open() -> World {
         let database = Embedded::start(None).unwrap();
         let model = Arc::new(load(include_str!("../../models/quality.toml"), "quality").unwrap().model);
         let connection = Connection::local(database.endpoint()).await.unwrap();
@@ -71,7 +72,7 @@ impl World {
         [&fixed, ["--endpoint", self.database.endpoint()].as_slice(), more].concat()
     }
 
-    fn names(&self) -> KeyNames {
+    pub fn names(&self) -> KeyNames {
         self.model.table.key_names()
     }
 
@@ -125,7 +126,7 @@ impl World {
         assert!(faults.is_empty(), "{when}:\n{}", faults.join("\n"));
     }
 
-    async fn differences(&self) -> Vec<Difference> {
+    pub async fn differences(&self) -> Vec<Difference> {
         verify(&self.model, &self.store, &self.clock).await.unwrap().differences
     }
 
@@ -137,7 +138,7 @@ impl World {
     }
 
     /// I4 at the end of all, by the same other arithmetic; then the database ends.
-    async fn close(self) {
+    pub async fn close(self) {
         assert_eq!(audit_settled(&self.snapshot().await, &self.model), [""; 0]);
         self.database.shutdown().await;
     }

@@ -3,12 +3,16 @@
 //! `tests/lambda-emulator.sh` builds the function, starts the emulator and sets the variables; without them the test says so and
 //! stops, since `cargo test` alone has neither.
 
-use std::fs::File;
-use std::io::{Read, Write};
-use std::net::TcpStream;
+mod day;
+mod events;
+mod failures;
+mod figures;
+mod function;
+mod mapping;
+mod wire;
+
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::process::Command;
 
 use tablekeeper::adapters::dynamodb::{Connection, DynamoStream};
 use tablekeeper::adapters::embedded::Embedded;
@@ -20,38 +24,11 @@ use tablekeeper::model::shipped::shipped;
 use tablekeeper::model::spec::Model;
 use tablekeeper::model::value::{Item, Value};
 
-/// `host:port` of the emulator.
-const EMULATOR: &str = "TABLEKEEPER_LAMBDA_EMULATOR";
-/// Path of the built function.
-const BINARY: &str = "TABLEKEEPER_LAMBDA_BINARY";
+use function::{Emulated, built};
+use wire::{event, wire};
 
-/// The running function; stopped when the test ends, however it ends.
-struct Function(Child);
-
-impl Drop for Function {
-    fn drop(&mut self) {
-        // It may have ended by itself; then the test has failed already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn start_function(binary: &str, emulator: &str, endpoint: &str, log: &Path) -> Function {
-    let child = Command::new(binary)
-        .env("AWS_LAMBDA_RUNTIME_API", format!("http://{emulator}/.rt"))
-        .env("AWS_LAMBDA_FUNCTION_NAME", "_")
-        .env("AWS_LAMBDA_FUNCTION_VERSION", "1")
-        .env("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "128")
-        .env("AWS_ENDPOINT_URL", endpoint)
-        .env("AWS_REGION", "us-east-1")
-        .env("AWS_ACCESS_KEY_ID", "local")
-        .env("AWS_SECRET_ACCESS_KEY", "local")
-        .env("TABLEKEEPER_MODEL", "quality")
-        .stdout(Stdio::from(File::create(log).unwrap()))
-        .spawn()
-        .expect("the function starts");
-    Function(child)
-}
+/// The answer that everything is durable.
+const DONE: &str = r#"{"batchItemFailures":[]}"#;
 
 /// A start without credentials: it ends, and the log says why.
 fn starts_in_vain(binary: &str) {
@@ -66,43 +43,6 @@ fn starts_in_vain(binary: &str) {
     let log = String::from_utf8_lossy(&ended.stdout).into_owned();
     assert!(!ended.status.success(), "{log}");
     assert!(log.contains("cannot start: there are no credentials for AWS; set AWS_PROFILE"), "{log}");
-}
-
-/// Invokes the function and returns the answer's body.
-fn invoke(emulator: &str, event: &str) -> String {
-    let mut connection = TcpStream::connect(emulator).expect("the emulator listens");
-    connection.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    let length = event.len();
-    write!(
-        connection,
-        "POST /2015-03-31/functions/_/invocations HTTP/1.0\r\nHost: {emulator}\r\nContent-Length: {length}\r\n\r\n{event}"
-    )
-    .unwrap();
-    let mut answer = String::new();
-    connection.read_to_string(&mut answer).unwrap();
-    answer.split_once("\r\n\r\n").map(|(_, body)| body.trim().to_owned()).expect("an HTTP answer")
-}
-
-/// The record as a mapping would deliver it.
-fn wire(record: &RawRecord) -> String {
-    let image = |name: &str, image: &Option<Result<Item, String>>| match image {
-        Some(Ok(item)) => format!(",\"{name}\":{}", serde_json::to_string(item).unwrap()),
-        _ => String::new(),
-    };
-    format!(
-        "{{\"eventID\":\"{}\",\"eventName\":\"{}\",\"eventSource\":\"aws:dynamodb\",\"dynamodb\":{{\
-         \"ApproximateCreationDateTime\":1.7E9,\"SequenceNumber\":\"{}\"{}{}{}}}}}",
-        record.event_id.as_deref().unwrap_or_default(),
-        record.event_name.as_deref().unwrap_or_default(),
-        record.sequence.as_deref().unwrap_or_default(),
-        image("Keys", &record.keys),
-        image("NewImage", &record.new_image),
-        image("OldImage", &record.old_image),
-    )
-}
-
-fn event(records: &[String]) -> String {
-    format!("{{\"Records\":[{}]}}", records.join(","))
 }
 
 async fn seeded(endpoint: &str) -> (Connection, Model) {
@@ -138,46 +78,24 @@ async fn counts(connection: &Connection, table: &str, partition: &str, names: &[
     names.iter().map(shown).collect()
 }
 
-/// The lines of metrics in the function's log.
-fn metrics(log: &Path) -> Vec<serde_json::Value> {
-    let text = std::fs::read_to_string(log).unwrap();
-    let lines = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("a line of JSON"));
-    lines.filter(|line| line["_aws"]["CloudWatchMetrics"][0]["Namespace"] == "Tablekeeper").collect()
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_function_keeps_the_table_right_through_redelivery_and_damage() {
-    let (Ok(emulator), Ok(binary)) = (std::env::var(EMULATOR), std::env::var(BINARY)) else {
-        eprintln!("skipped: {EMULATOR} and {BINARY} are not set; tests/lambda-emulator.sh sets them");
-        return;
-    };
-    starts_in_vain(&binary);
+    let Some(built) = built("redelivery and damage") else { return };
+    starts_in_vain(&built.binary);
     let database = Embedded::start(None).unwrap();
     let (connection, model) = seeded(database.endpoint()).await;
     let table = model.table.name.as_str();
     let source: Vec<String> = records(&connection, table).await.iter().map(wire).collect();
     assert!(source.len() > 15, "the sample's items are in the stream");
-    let folder = tempfile::tempdir().unwrap();
-    let log = folder.path().join("log");
-    let _function = start_function(&binary, &emulator, database.endpoint(), &log);
-    let done = r#"{"batchItemFailures":[]}"#;
-
-    // An invocation writes one line of metrics.
-    assert_eq!(invoke(&emulator, &event(&source[..1])), done);
-    let lines = metrics(&log);
-    assert_eq!(lines.len(), 1, "{lines:?}");
-    assert_eq!(
-        (lines[0]["table"].as_str(), lines[0]["tablekeeper_batch_records"].as_u64()),
-        (Some("quality"), Some(1))
-    );
-    assert_eq!(lines[0]["tablekeeper_records_total.applied"].as_u64(), Some(1), "{lines:?}");
+    let function = Emulated::start(&built, database.endpoint()).await;
+    let invoke = async |event: &str| function.invoke(event).await;
 
     // Batches of seven, each delivered twice, and once more all together.
     for batch in source.chunks(7) {
-        assert_eq!(invoke(&emulator, &event(batch)), done);
-        assert_eq!(invoke(&emulator, &event(batch)), done);
+        assert_eq!(invoke(&event(batch)).await, DONE);
+        assert_eq!(invoke(&event(batch)).await, DONE);
     }
-    assert_eq!(invoke(&emulator, &event(&source)), done);
+    assert_eq!(invoke(&event(&source)).await, DONE);
     let names = ["Total", "Count_Pending", "Count_InProgress", "Count_Complete", "Count_Cancelled"];
     assert_eq!(counts(&connection, table, "PROJECT#P001", &names).await, ["2", "1", "1", "0", "0"]);
     assert_eq!(counts(&connection, table, "PROJECT#P004", &names).await, ["1", "0", "0", "0", "1"]);
@@ -186,22 +104,30 @@ async fn the_function_keeps_the_table_right_through_redelivery_and_damage() {
     let damaged = r#"{"eventID":"d","eventName":"INSERT","eventSource":"aws:dynamodb","dynamodb":{"SequenceNumber":"99999999999999999999999999999999",
         "Keys":{"PK":{"S":"WO#WO099"},"SK":{"S":"USER#tech001"}},"NewImage":{"PK":{"N":5}}}}"#;
     let mixed = [vec!["7".to_owned(), damaged.to_owned()], source.clone()].concat();
-    assert_eq!(invoke(&emulator, &event(&mixed)), done);
+    assert_eq!(invoke(&event(&mixed)).await, DONE);
     assert_eq!(counts(&connection, table, "PROJECT#P001", &names).await[0], "2");
 
     // The records of what it wrote itself come back and change nothing.
     let all: Vec<String> = records(&connection, table).await.iter().map(wire).collect();
     assert!(all.len() > source.len(), "derived items are in the stream too");
-    assert_eq!(invoke(&emulator, &event(&all)), done);
+    assert_eq!(invoke(&event(&all)).await, DONE);
     assert_eq!(counts(&connection, table, "PROJECT#P001", &names).await, ["2", "1", "1", "0", "0"]);
 
     // A window's end, and what is no stream event at all.
     let end = r#"{"Records":[],"window":{},"state":{"a":"b"},"isFinalInvokeForWindow":true}"#;
-    assert_eq!(invoke(&emulator, end), r#"{"state":{"a":"b"},"batchItemFailures":[]}"#);
-    assert!(invoke(&emulator, "{}").contains("not-a-stream-event"));
-    // One a batch, none for the window's end, and one for what could not be read.
-    let lines = metrics(&log);
-    assert_eq!(lines.len(), 1 + 2 * source.len().div_ceil(7) + 3 + 1);
+    assert_eq!(invoke(end).await, r#"{"state":{"a":"b"},"batchItemFailures":[]}"#);
+    assert!(invoke("{}").await.contains("not-a-stream-event"));
+
+    // One line of metrics a batch, none for the window's end, and one for what could not be read.
+    let log = function.kill().await;
+    let lines: Vec<_> =
+        log.lines().filter(|line| line["_aws"]["CloudWatchMetrics"][0]["Namespace"] == "Tablekeeper").collect();
+    assert_eq!(lines.len(), 2 * source.len().div_ceil(7) + 3 + 1, "{lines:?}");
+    assert_eq!(
+        (lines[0]["table"].as_str(), lines[0]["tablekeeper_batch_records"].as_u64()),
+        (Some("quality"), Some(7))
+    );
+    assert_eq!(lines[0]["tablekeeper_records_total.applied"].as_u64(), Some(7), "{lines:?}");
     assert_eq!(lines.last().unwrap()["tablekeeper_batches_total.failed"].as_u64(), Some(1), "{lines:?}");
     assert_eq!(lines[lines.len() - 3]["tablekeeper_records_total.quarantined"].as_u64(), Some(1), "{lines:?}");
     database.shutdown().await;

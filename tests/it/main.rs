@@ -17,6 +17,7 @@ mod operations;
 mod own;
 mod patterns;
 mod program;
+mod proxy;
 mod random;
 mod reconcile;
 mod redelivery;

@@ -23,8 +23,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::house::source::{code_only, files, without_tests};
-use crate::lost_answer::message;
 use crate::program::{Program, run};
+use crate::proxy::message;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(50);

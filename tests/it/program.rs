@@ -36,8 +36,15 @@ pub struct Program {
 
 /// The program with these arguments, out of reach of the machine's own settings for AWS.
 pub fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tablekeeper"));
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut command = alone(env!("CARGO_BIN_EXE_tablekeeper"));
+    command.args(arguments);
+    command
+}
+
+/// Any program, likewise.
+pub fn alone(program: &str) -> Command {
+    let mut command = Command::new(program);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     for (name, _) in std::env::vars_os() {
         if name.to_str().is_some_and(|name| name.starts_with("AWS_") || name == "RUST_LOG") {
             command.env_remove(name);
@@ -59,6 +66,7 @@ impl Program {
         Program::spawn(command(arguments))
     }
 
+    /// Starts a command whose output is piped.
     pub fn spawn(mut command: Command) -> Program {
         let mut child = command.spawn().expect("the program starts");
         let (stderr, mut stdout) = (child.stderr.take().expect("piped"), child.stdout.take().expect("piped"));
@@ -93,6 +101,15 @@ impl Program {
     /// Waits until a worker begins to read; how long that took since it was started.
     pub async fn at_work(&self) -> Duration {
         self.says("reading the stream", 1, PATIENCE).await
+    }
+
+    /// True if it has ended by itself.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("a child").is_some()
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     fn age(&self) -> Duration {

@@ -8,7 +8,7 @@ use tablekeeper::engine::ports::{StreamError, StreamSource};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
-use crate::lost_answer::message;
+use crate::proxy::message;
 
 /// What a page lists, and the id that leads to the next one.
 type Page = (Vec<usize>, Option<&'static str>);

@@ -7,6 +7,7 @@
 //! - [`store`]: the `Store` port, with faults, counters and a history of what was written;
 //! - [`table`]: one table: limits, conditions, expressions, pages;
 //! - [`stream`]: the `StreamSource` port over the store's changes: many shards that split, close, hide and lose records;
+//! - [`mapping`]: what an event source mapping of AWS Lambda makes of a function's answers;
 //! - [`clock`]: time that passes only when someone sleeps or a test says so;
 //! - [`random`]: the chances of a seed;
 //! - [`executor`]: runs futures without a runtime, to the end or one step at a time;
@@ -17,6 +18,7 @@
 pub mod auditor;
 pub mod clock;
 pub mod executor;
+pub mod mapping;
 pub mod random;
 pub mod run;
 pub mod store;

@@ -82,6 +82,29 @@ fn endless_conflicts_give_the_batch_back() {
 }
 
 #[test]
+fn an_item_that_stays_throttled_holds_up_nobody_else() {
+    let mut world = World::new();
+    // Each in a group of its own, so that they share no write.
+    for n in 0..10 {
+        world.store.put(job(n, &format!("p{n}"), "Open", "1")).unwrap();
+    }
+    let records = world.pending();
+    // Ledger rows come first in a transaction, in the order of their items.
+    let reasons = (0..10).map(|n| if n == 2 { CancelReason::Throttled } else { CancelReason::None });
+    let throttled = TransactError::Cancelled(reasons.collect());
+    (0..10).for_each(|_| world.store.inject(Fault::Transact(throttled.clone())));
+    let error = world.try_apply(&records).unwrap_err();
+    assert_eq!((&error.source, error.position), (&CommitError::Contended { attempts: 10 }, 2));
+    assert_eq!((error.sequence.as_deref(), error.report.applied), (records[2].sequence.as_deref(), 9));
+    assert!(world.ledger(&job_key(2)).is_none() && world.ledger(&job_key(9)).is_some());
+    // From there on it comes again.
+    let report = world.apply(&records[2..]);
+    assert_eq!((report.applied, report.already_applied), (1, 7));
+    assert!((0..10).all(|n| world.measure(&format!("p{n}"), "Total").unwrap() == "1"));
+    world.settle();
+}
+
+#[test]
 fn reads_are_repeated_too() {
     let mut world = World::new();
     world.store.put(job(1, "p", "Open", "1")).unwrap();

@@ -35,15 +35,20 @@ pub fn item(names: &KeyNames, (partition, sort): (&str, &str), attributes: &[(&s
 pub async fn run(store: &DynamoStore, names: &KeyNames, random: &mut Random, stop: &AtomicBool) -> usize {
     let mut transactions = 0;
     while !stop.load(Ordering::SeqCst) {
-        let mut acts = Acts::new();
-        let count = if random.one_in(8) { BUNDLE } else { 1 };
-        (0..count).for_each(|_| act(&mut acts, names, random));
-        write(store, acts).await;
+        write(store, acts(names, random)).await;
         transactions += 1;
         // Leaves the database some time for the worker.
         tokio::time::sleep(Duration::from_millis(random.below(8) as u64)).await;
     }
     transactions
+}
+
+/// One transaction, most of them of one act.
+pub fn acts(names: &KeyNames, random: &mut Random) -> Acts {
+    let mut acts = Acts::new();
+    let count = if random.one_in(8) { BUNDLE } else { 1 };
+    (0..count).for_each(|_| act(&mut acts, names, random));
+    acts
 }
 
 /// Writes all of it or, where it meets a transaction of the worker's, again.

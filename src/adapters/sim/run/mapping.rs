@@ -1,22 +1,22 @@
 //! What AWS does for a function on a stream: it reads the shards, hands batches over and remembers how far it came.
 //!
-//! Parents before children; several shards at once; a batch that failed comes again from its first failing record on, or halved, cut
-//! anew; and now and then a batch comes that had been done with. The mapping itself never crashes, the functions do. What is
+//! Parents before children; several shards at once; what becomes of a batch that failed is said in [`crate::adapters::sim::mapping`];
+//! and now and then a batch comes that had been done with. The mapping itself never crashes, the functions do. What is
 //! past retention it passes over in silence, as AWS does, so where only functions run, the clock never jumps that far.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::actors::Applier;
 use super::lines::Weather;
 use crate::adapters::sim::clock::SimClock;
+use crate::adapters::sim::mapping::{Batch, Rules, Said, passes_filter};
 use crate::adapters::sim::random::Random;
 use crate::adapters::sim::stream::SimStream;
 use crate::engine::batch::OldImages;
 use crate::engine::ports::Clock;
 use crate::model::change::RawRecord;
-use crate::model::value::Item;
 
 /// Pause of an idle mapping.
 const POLL: Duration = Duration::from_millis(250);
@@ -43,8 +43,8 @@ struct Feed {
     at: usize,
     done: bool,
     busy: bool,
-    /// Most records of the next batch, after a failure.
-    halved: Option<usize>,
+    /// What failed and comes again before anything else.
+    again: VecDeque<Batch>,
 }
 
 /// A batch on its way; if it is dropped, nobody answered.
@@ -54,9 +54,9 @@ struct Delivery {
     records: Vec<RawRecord>,
     /// Position in the shard of each record.
     places: Vec<usize>,
-    /// Where the batch ends in the shard.
-    end: usize,
-    again: bool,
+    batch: Batch,
+    /// It had been done with.
+    repeated: bool,
 }
 
 impl Drop for Delivery {
@@ -113,30 +113,33 @@ impl Mapping {
             if !parent_done || feed.done || feed.busy {
                 continue;
             }
-            let most = feed.halved.unwrap_or(state.batch_max);
-            let duplicates = state.duplicates;
-            let again = feed.at > 0 && state.random.chance(duplicates);
-            let from = if again { state.random.below(feed.at) } else { feed.at };
-            let count = if again { most.min(feed.at - from) } else { most };
-            let slice = stream.slice(&shard.id, from, count);
+            let (duplicates, most) = (state.duplicates, state.batch_max);
+            let repeated = feed.at > 0 && state.random.chance(duplicates);
+            let batch = match feed.again.front() {
+                _ if repeated => {
+                    let from = state.random.below(feed.at);
+                    Batch::new(from..feed.at.min(from + most))
+                }
+                Some(batch) => batch.clone(),
+                None => Batch::new(feed.at..feed.at + most),
+            };
+            let slice = stream.slice(&shard.id, batch.places.start, batch.places.len());
+            let filters = state.filters;
             let Some(kept) = state.feeds.get_mut(&shard.id) else { continue };
             match slice {
                 None => kept.done = true,
                 Some((_, records)) if records.is_empty() => {}
                 Some((from, records)) => {
                     kept.busy = true;
-                    let end = from + records.len();
-                    let numbered = (from..end).zip(records);
-                    let filters = state.filters;
-                    let (places, records) = numbered.filter(|(_, record)| !filters || !is_ours(record)).unzip();
-                    return Some(Delivery {
-                        mapping: self.clone(),
-                        shard: shard.id.clone(),
-                        records,
-                        places,
-                        end,
-                        again,
-                    });
+                    if !repeated && from > batch.places.start {
+                        // Trimmed meanwhile: what comes again begins with what is left.
+                        kept.again.clear();
+                    }
+                    let batch = Batch { places: from..from + records.len(), ..batch };
+                    let numbered = batch.places.clone().zip(records);
+                    let (places, records) = numbered.filter(|(_, record)| !filters || passes_filter(record)).unzip();
+                    let (mapping, shard) = (self.clone(), shard.id.clone());
+                    return Some(Delivery { mapping, shard, records, places, batch, repeated });
                 }
             }
         }
@@ -146,30 +149,22 @@ impl Mapping {
     /// The function's answer: `None`, or the position in the batch of the first record that failed.
     fn answered(&self, delivery: &Delivery, failed: Option<usize>) {
         let mut state = self.lock();
-        let batch_max = state.batch_max;
-        let is_lucky = state.random.chance(500);
+        let rules = Rules { bisects: state.random.chance(500), retries_max: None };
         let Some(feed) = state.feeds.get_mut(&delivery.shard) else { return };
-        if delivery.again {
+        if delivery.repeated {
             return;
         }
-        match failed {
-            None => {
-                feed.at = delivery.end;
-                feed.halved = None;
-            }
-            Some(position) => {
-                feed.at = delivery.places.get(position).copied().unwrap_or(feed.at);
-                let half = (feed.halved.unwrap_or(batch_max) / 2).max(1);
-                feed.halved = is_lucky.then_some(half);
-            }
-        }
+        let said = match failed {
+            None => Said::Done,
+            Some(position) => delivery.places.get(position).map_or(Said::Failed, |place| Said::FailedFrom(*place)),
+        };
+        let next = delivery.batch.clone().after(said, rules);
+        feed.at = next.done_to;
+        feed.again.pop_front();
+        next.again.into_iter().rev().for_each(|batch| feed.again.push_front(batch));
         let vouched = (delivery.shard.clone(), feed.at);
         state.vouched.push(vouched);
     }
-}
-
-fn is_ours(record: &RawRecord) -> bool {
-    matches!(&record.new_image, Some(Ok(image)) if Item::is_ours(image))
 }
 
 /// One function, called again and again.
@@ -183,7 +178,7 @@ pub(super) async fn function(mapping: Mapping, stream: SimStream, applier: Appli
             true => None,
             false => applier.batch(&delivery.records, OldImages::Trusted).await.err().map(|error| error.position),
         };
-        weather.count(|tally| tally.duplicates += u64::from(delivery.again));
+        weather.count(|tally| tally.duplicates += u64::from(delivery.repeated));
         mapping.answered(&delivery, failed);
         drop(delivery);
         if failed.is_some() {
