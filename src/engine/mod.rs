@@ -10,7 +10,7 @@
 //! - [`leases`]: which of several workers reads which shard, pure;
 //! - [`reconcile`]: first start, repair and a changed model; [`verify`]: the proof; [`doubt`]: what is not believed after a loss;
 //! - [`sweep`], [`alerts`], [`outbox`]: what falls due, what is told of it once, and how that is delivered;
-//! - [`slots`]: one print of each report at each of its times;
+//! - [`slices`]: a reconcile that is called for, for those who have minutes only; [`slots`]: one print of each report at each of its times;
 //! - [`telemetry`]: what operators see: the names of metrics and log fields, health, and what is counted in the tables;
 //! - [`scan`], `pace` and `patience`: reading page by page, no faster than is allowed, and trying again.
 //!
@@ -29,6 +29,7 @@ pub mod ports;
 pub mod reconcile;
 pub mod scan;
 pub mod shards;
+pub mod slices;
 pub mod slots;
 pub mod sweep;
 pub mod telemetry;
