@@ -66,7 +66,8 @@ struct Function {
     definitions: Vec<Definition>,
 }
 
-#[tokio::main(flavor = "current_thread")]
+// The SQL engine blocks threads, which the other flavour has none of to spare.
+#[tokio::main]
 async fn main() -> Result<(), Error> {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt().json().with_span_list(false).with_env_filter(filter).with_target(false).init();
@@ -385,6 +386,7 @@ fn judge(report: &VerifyReport, whole: bool) -> anyhow::Result<()> {
         warn!(kind, what, differences = count, "what is stored differs from what it should be");
     }
     let advice = report.advice().unwrap_or_default();
-    ensure!(report.differences.is_empty(), "{differences} differences; `tablekeeper verify` names them. {advice}");
+    let plural = if differences == 1 { "" } else { "s" };
+    ensure!(differences == 0, "{differences} difference{plural}; `tablekeeper verify` names what differs. {advice}");
     Ok(())
 }

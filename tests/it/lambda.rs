@@ -3,11 +3,7 @@
 //! `tests/lambda-emulator.sh` builds the function, starts the emulator and sets the variables; without them the test says so and
 //! stops, since `cargo test` alone has neither.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command};
-use std::time::Duration;
 
 use tablekeeper::adapters::dynamodb::{Connection, DynamoStream};
 use tablekeeper::adapters::embedded::Embedded;
@@ -19,52 +15,10 @@ use tablekeeper::model::shipped::shipped;
 use tablekeeper::model::spec::Model;
 use tablekeeper::model::value::{Item, Value};
 
-/// `host:port` of the emulator.
-const EMULATOR: &str = "TABLEKEEPER_LAMBDA_EMULATOR";
+use crate::function::{EMULATOR, Function};
+
 /// Path of the built function.
 const BINARY: &str = "TABLEKEEPER_LAMBDA_BINARY";
-
-/// The running function; stopped when the test ends, however it ends.
-struct Function(Child);
-
-impl Drop for Function {
-    fn drop(&mut self) {
-        // It may have ended by itself; then the test has failed already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn start_function(binary: &str, emulator: &str, endpoint: &str) -> Function {
-    let child = Command::new(binary)
-        .env("AWS_LAMBDA_RUNTIME_API", format!("http://{emulator}/.rt"))
-        .env("AWS_LAMBDA_FUNCTION_NAME", "_")
-        .env("AWS_LAMBDA_FUNCTION_VERSION", "1")
-        .env("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "128")
-        .env("AWS_ENDPOINT_URL", endpoint)
-        .env("AWS_REGION", "us-east-1")
-        .env("AWS_ACCESS_KEY_ID", "local")
-        .env("AWS_SECRET_ACCESS_KEY", "local")
-        .env("TABLEKEEPER_MODEL", "quality")
-        .spawn()
-        .expect("the function starts");
-    Function(child)
-}
-
-/// Invokes the function and returns the answer's body.
-fn invoke(emulator: &str, event: &str) -> String {
-    let mut connection = TcpStream::connect(emulator).expect("the emulator listens");
-    connection.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    let length = event.len();
-    write!(
-        connection,
-        "POST /2015-03-31/functions/_/invocations HTTP/1.0\r\nHost: {emulator}\r\nContent-Length: {length}\r\n\r\n{event}"
-    )
-    .unwrap();
-    let mut answer = String::new();
-    connection.read_to_string(&mut answer).unwrap();
-    answer.split_once("\r\n\r\n").map(|(_, body)| body.trim().to_owned()).expect("an HTTP answer")
-}
 
 /// The record as a mapping would deliver it.
 fn wire(record: &RawRecord) -> String {
@@ -88,7 +42,8 @@ fn event(records: &[String]) -> String {
     format!("{{\"Records\":[{}]}}", records.join(","))
 }
 
-async fn seeded(endpoint: &str) -> (Connection, Model) {
+/// The sample's items in a table, beside an empty state table.
+pub async fn seeded(endpoint: &str) -> (Connection, Model) {
     let model = load(shipped("quality").unwrap().source, "quality").unwrap().model;
     let connection = Connection::local(endpoint).await.unwrap();
     connection.create_table(&model.table).await.unwrap();
@@ -132,15 +87,16 @@ async fn the_function_keeps_the_table_right_through_redelivery_and_damage() {
     let table = model.table.name.as_str();
     let source: Vec<String> = records(&connection, table).await.iter().map(wire).collect();
     assert!(source.len() > 15, "the sample's items are in the stream");
-    let _function = start_function(&binary, &emulator, database.endpoint());
+    let function = Function::start(&emulator, "lambda-stream", &binary, database.endpoint(), &[]);
+    let invoke = |event: &str| function.invoke(event);
     let done = r#"{"batchItemFailures":[]}"#;
 
     // Batches of seven, each delivered twice, and once more all together.
     for batch in source.chunks(7) {
-        assert_eq!(invoke(&emulator, &event(batch)), done);
-        assert_eq!(invoke(&emulator, &event(batch)), done);
+        assert_eq!(invoke(&event(batch)), done);
+        assert_eq!(invoke(&event(batch)), done);
     }
-    assert_eq!(invoke(&emulator, &event(&source)), done);
+    assert_eq!(invoke(&event(&source)), done);
     let names = ["Total", "Count_Pending", "Count_InProgress", "Count_Complete", "Count_Cancelled"];
     assert_eq!(counts(&connection, table, "PROJECT#P001", &names).await, ["2", "1", "1", "0", "0"]);
     assert_eq!(counts(&connection, table, "PROJECT#P004", &names).await, ["1", "0", "0", "0", "1"]);
@@ -149,18 +105,18 @@ async fn the_function_keeps_the_table_right_through_redelivery_and_damage() {
     let damaged = r#"{"eventID":"d","eventName":"INSERT","eventSource":"aws:dynamodb","dynamodb":{"SequenceNumber":"99999999999999999999999999999999",
         "Keys":{"PK":{"S":"WO#WO099"},"SK":{"S":"USER#tech001"}},"NewImage":{"PK":{"N":5}}}}"#;
     let mixed = [vec!["7".to_owned(), damaged.to_owned()], source.clone()].concat();
-    assert_eq!(invoke(&emulator, &event(&mixed)), done);
+    assert_eq!(invoke(&event(&mixed)), done);
     assert_eq!(counts(&connection, table, "PROJECT#P001", &names).await[0], "2");
 
     // The records of what it wrote itself come back and change nothing.
     let all: Vec<String> = records(&connection, table).await.iter().map(wire).collect();
     assert!(all.len() > source.len(), "derived items are in the stream too");
-    assert_eq!(invoke(&emulator, &event(&all)), done);
+    assert_eq!(invoke(&event(&all)), done);
     assert_eq!(counts(&connection, table, "PROJECT#P001", &names).await, ["2", "1", "1", "0", "0"]);
 
     // A window's end, and what is no stream event at all.
     let end = r#"{"Records":[],"window":{},"state":{"a":"b"},"isFinalInvokeForWindow":true}"#;
-    assert_eq!(invoke(&emulator, end), r#"{"state":{"a":"b"},"batchItemFailures":[]}"#);
-    assert!(invoke(&emulator, "{}").contains("not-a-stream-event"));
+    assert_eq!(invoke(end), r#"{"state":{"a":"b"},"batchItemFailures":[]}"#);
+    assert!(invoke("{}").contains("not-a-stream-event"));
     database.shutdown().await;
 }

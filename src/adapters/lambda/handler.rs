@@ -12,6 +12,9 @@ use crate::model::change::RawRecord;
 /// A task gets this much even where Lambda's deadline seems to have passed.
 const TIME_MIN: Duration = Duration::from_secs(1);
 
+/// Its begin, in milliseconds since 1970.
+const THIS_CENTURY: i64 = 978_307_200_000;
+
 /// Why an invocation fails; the mapping delivers its batch again.
 #[derive(Debug, thiserror::Error)]
 pub enum InvocationError {
@@ -35,9 +38,11 @@ impl InvocationError {
 }
 
 /// What is left of an invocation's time, less what is kept back to answer and to log in. `deadline` is Lambda's, in milliseconds since
-/// 1970; clocks differ, so where it seems to have passed there is a second all the same.
+/// 1970; clocks differ, so where it seems to have passed there is a second all the same. What is no instant of this century is a time
+/// itself: so cargo-lambda's emulator has it.
 pub fn time_left(deadline: u64, now: DateTime<Utc>, reserved: Duration) -> Duration {
-    let left = i64::try_from(deadline).unwrap_or(i64::MAX).saturating_sub(now.timestamp_millis());
+    let deadline = i64::try_from(deadline).unwrap_or(i64::MAX);
+    let left = if deadline < THIS_CENTURY { deadline } else { deadline.saturating_sub(now.timestamp_millis()) };
     Duration::from_millis(left.try_into().unwrap_or(0)).saturating_sub(reserved).max(TIME_MIN)
 }
 
@@ -135,6 +140,7 @@ mod tests {
         let left = |seconds| time_left(at(seconds), now, Duration::from_secs(5));
         assert_eq!(left(60), Duration::from_secs(55));
         assert_eq!([left(5), left(-60)], [TIME_MIN; 2]);
+        assert_eq!(time_left(600_000, now, Duration::from_secs(5)), Duration::from_secs(595));
         assert!(time_left(u64::MAX, now, TIME_MIN) > Duration::from_secs(1 << 40));
     }
 }
