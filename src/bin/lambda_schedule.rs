@@ -79,8 +79,9 @@ async fn main() -> Result<(), Error> {
 async fn start() -> anyhow::Result<Function> {
     let settings = ScheduleSettings::read(|name| std::env::var(name).ok()).map_err(|faults| all(&faults))?;
     let Loaded { model, warnings } = settings.deployment.load()?;
+    let source = &settings.deployment.model;
     for warning in &warnings {
-        warn!("{}:{warning}", settings.deployment.model);
+        warn!("{source}:{warning}");
     }
     let definitions = model.reports.names.iter().map(|name| read_definition(name)).collect::<Result<Vec<_>, _>>()?;
     for definition in definitions.iter().filter(|definition| definition.schedule.is_none()) {

@@ -37,8 +37,9 @@ async fn main() -> Result<(), Error> {
 async fn start() -> anyhow::Result<(LambdaEngine, Settings)> {
     let settings = Settings::read(|name| std::env::var(name).ok()).map_err(|faults| all(&faults))?;
     let Loaded { model, warnings } = settings.deployment.load()?;
+    let source = &settings.deployment.model;
     for warning in &warnings {
-        warn!("{}:{warning}", settings.deployment.model);
+        warn!("{source}:{warning}");
     }
     let connection = Connection::open(ConnectionOptions::default()).await?;
     let store = DynamoStore::new(&connection, &model.table);
