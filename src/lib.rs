@@ -64,7 +64,7 @@
 //! | 1 | [`derive`](mod@derive) | item to [`Derived`](model::derived::Derived); one file a rule | yes |
 //! | 1 | [`plan`] | differences, transactions, the layout of the state table | yes |
 //! | 1 | [`report`] | definitions, typed answers, charts | yes |
-//! | 2 | [`engine`] | the ports, and what runs over them: batch, worker, shards, leases, reconcile, verify, sweep, telemetry | over ports |
+//! | 2 | [`engine`] | the ports, and what runs over them: batch, worker, shards, leases, reconcile, slices, verify, sweep, slots, telemetry | over ports |
 //! | 3 | [`adapters`] | DynamoDB, Lambda, the embedded database, files, pages, sinks, logs, metrics, clocks, and a simulated DynamoDB for tests | no |
 //! | top | `src/main.rs`, `src/cli/`, `src/bin/` | programs: parse, wire, run | no |
 //!
@@ -75,7 +75,9 @@
 //! They add up; without any the library is the pure part and the simulator, and links no runtime, SDK or database.
 //!
 //! - `worker`: the AWS SDK, the stream reader, sinks;
+//! - `cloud`: topics, buckets and queues of AWS;
 //! - `lambda`: the stream processor as a Lambda function (`lambda-stream`); it never links polars;
+//! - `schedule`: what runs by the clock as a Lambda function (`lambda-schedule`);
 //! - `serve`: metrics and health of a worker over HTTP;
 //! - `cloud`: buckets and queues of AWS;
 //! - `embedded`: a DynamoDB in this process, and the command line;

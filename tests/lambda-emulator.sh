@@ -1,42 +1,36 @@
 #!/bin/sh
-# Runs the Lambda function under cargo-lambda's emulated Runtime API: tests/it/lambda.rs plays the event source mapping.
+# Runs the Lambda functions under cargo-lambda's emulated Runtime API: tests/it/lambda.rs plays the event source mapping, tests/it/schedule.rs
+# the clock. SNS, SQS and S3 are moto's, a simulation of AWS.
 #
-# Needs python3 with venv. cargo-lambda is kept in $TABLEKEEPER_CACHE, by default tablekeeper under the user's cache folder, and is
-# fetched only once.
+# Needs python3 with venv; tests/tools.sh says where the tools are kept.
 set -eu
 cd "$(dirname "$0")/.."
+. tests/tools.sh
 
-version=1.9.2
-cache=${TABLEKEEPER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tablekeeper}/cargo-lambda-$version
-
-for tool in python3 cargo; do
-    command -v "$tool" >/dev/null || { echo "lambda-emulator.sh: $tool is not installed" >&2; exit 2; }
-done
-if [ ! -x "$cache/bin/cargo-lambda" ]; then
-    mkdir -p "$(dirname "$cache")"
-    python3 -m venv "$cache"
-    "$cache/bin/pip" install --quiet "cargo-lambda==$version"
-fi
+need python3 cargo
+cargo_lambda=1.9.2
+emulators=$cache/cargo-lambda-$cargo_lambda
+environment "$emulators" cargo-lambda "cargo-lambda==$cargo_lambda"
+aws_tools
 
 cargo build --no-default-features --features lambda --bin lambda-stream
-binary=${CARGO_TARGET_DIR:-$PWD/target}/debug/lambda-stream
+# With the default features, which the tests are built with, too: nothing is compiled twice.
+cargo build --features schedule --bin lambda-schedule
+built=${CARGO_TARGET_DIR:-$PWD/target}/debug
 
-port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-log=$cache/emulator.log
-"$cache/bin/cargo-lambda" lambda watch --only-lambda-apis --invoke-address 127.0.0.1 --invoke-port "$port" >"$log" 2>&1 &
-emulator=$!
-trap 'kill "$emulator" 2>/dev/null || true' EXIT
+logs=$(mktemp -d)
+emulator="" aws=""
+trap 'kill $emulator $aws 2>/dev/null || true; rm -rf "$logs"' EXIT
 trap 'exit 130' INT TERM
+emulator_port=$(free_port)
+"$emulators/bin/cargo-lambda" lambda watch --only-lambda-apis --concurrency 2 --invoke-address 127.0.0.1 --invoke-port "$emulator_port" \
+    >"$logs/emulator" 2>&1 &
+emulator=$!
+listening "$emulator_port" "$emulator" "$logs/emulator" "the emulator"
+aws_port=$(free_port)
+"$aws_tools/bin/moto_server" -H 127.0.0.1 -p "$aws_port" >"$logs/aws" 2>&1 &
+aws=$!
+listening "$aws_port" "$aws" "$logs/aws" "moto"
 
-tries=0
-until python3 -c "import socket; socket.create_connection(('127.0.0.1', $port), 1)" 2>/dev/null; do
-    tries=$((tries + 1))
-    if [ "$tries" -gt 60 ] || ! kill -0 "$emulator" 2>/dev/null; then
-        echo "lambda-emulator.sh: the emulator does not start; its log, $log:" >&2
-        cat "$log" >&2
-        exit 2
-    fi
-    sleep 0.5
-done
-
-TABLEKEEPER_LAMBDA_EMULATOR=127.0.0.1:$port TABLEKEEPER_LAMBDA_BINARY=$binary cargo test --test it lambda::
+TABLEKEEPER_LAMBDA_EMULATOR=127.0.0.1:$emulator_port TABLEKEEPER_LAMBDA_BINARY=$built/lambda-stream \
+    TABLEKEEPER_SCHEDULE_BINARY=$built/lambda-schedule TABLEKEEPER_AWS=http://127.0.0.1:$aws_port cargo test --test it -- lambda:: schedule::

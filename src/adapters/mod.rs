@@ -4,12 +4,15 @@
 //! - `lambda`: the stream as AWS Lambda delivers it; `cloud`: other services of AWS, where it leaves what it gave up;
 //! - `files`: items in files; `analytics` and `page`: reports by SQL, as pages and CSV;
 //! - `log` and `http`: a running worker's log lines, metrics and health;
-//! - `clock`: real time; `sinks`: where notifications go that need no service;
+//! - `bucket`: files that go to S3; `sinks`: where notifications go;
+//! - `clock`: real time;
 //! - [`sim`]: a DynamoDB in memory with virtual time, faults on demand and an auditor of the invariants; it is part of the library so
 //!   that every floor's tests, and those of other crates, can run on it.
 
 #[cfg(feature = "reports")]
 pub mod analytics;
+#[cfg(feature = "cloud")]
+pub mod bucket;
 #[cfg(feature = "worker")]
 pub mod clock;
 #[cfg(feature = "cloud")]

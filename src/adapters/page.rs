@@ -76,6 +76,37 @@ pub fn html(data: &ReportData) -> Result<String, PageError> {
     Ok(environment.get_template(TEMPLATE)?.render(page)?)
 }
 
+/// One file of a report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    pub name: String,
+    pub content_type: &'static str,
+    pub bytes: Vec<u8>,
+}
+
+/// All files of a report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Files {
+    pub page: File,
+    /// One a section.
+    pub csv: Vec<File>,
+}
+
+/// Writes all files of a report.
+///
+/// # Errors
+/// As [`html`] and [`csv()`].
+pub fn files(data: &ReportData, encoding: Encoding) -> Result<Files, PageError> {
+    let page = File {
+        name: format!("{}.html", data.name),
+        content_type: "text/html; charset=utf-8",
+        bytes: html(data)?.into_bytes(),
+    };
+    let csv = csv(data, encoding)?.into_iter();
+    let csv = csv.map(|(name, bytes)| File { name, content_type: "text/csv; charset=utf-8", bytes }).collect();
+    Ok(Files { page, csv })
+}
+
 fn list<T>(values: impl IntoIterator<Item = T>, one: impl Fn(T) -> Value) -> Value {
     values.into_iter().map(one).collect::<Vec<Value>>().into()
 }

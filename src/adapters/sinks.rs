@@ -1,4 +1,4 @@
-//! Sinks that need no service: readable lines, and a file of JSON lines.
+//! Sinks: readable lines, a file of JSON lines, and a topic of Amazon SNS.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -6,6 +6,12 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use crate::engine::ports::{Notification, Sink, SinkError};
+
+#[cfg(feature = "cloud")]
+mod topic;
+
+#[cfg(feature = "cloud")]
+pub use topic::TopicSink;
 
 /// One readable line a notification: `[overdue] certificate of tech003 expired 380 days ago, 2025-11-15 (to manager001)`.
 #[derive(Debug)]
@@ -83,7 +89,7 @@ impl Sink for JsonLinesSink {
     }
 }
 
-/// The sinks of this module, to be had together.
+/// The sinks that need no service, to be had together.
 #[derive(Debug)]
 pub enum LocalSink {
     Stdout(LineSink<std::io::Stdout>),
@@ -119,7 +125,7 @@ impl<K: Sink> Sink for Sinks<K> {
 mod tests {
     use super::*;
 
-    fn notification(subject: &str) -> Notification {
+    pub fn notification(subject: &str) -> Notification {
         Notification {
             id: "e#30".to_owned(),
             expiry: "certificate".to_owned(),

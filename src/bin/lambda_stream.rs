@@ -3,35 +3,26 @@
 //! Settings come from environment variables ([`Settings`]); Region, credentials and endpoint by the SDK's own conventions. Logs are
 //! JSON lines: what became of a batch, and one of metrics an invocation. A fault of the settings or the model ends the start with all faults in the log.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::Context as _;
 use lambda_runtime::{Diagnostic, Error, LambdaEvent, service_fn};
 use serde_json::value::RawValue;
 use tablekeeper::adapters::clock::SystemClock;
 use tablekeeper::adapters::dynamodb::{Connection, ConnectionOptions, DynamoStore};
 use tablekeeper::adapters::lambda::metrics::{self, Batch};
-use tablekeeper::adapters::lambda::{Answer, Failure, InvocationError, Settings, handle};
+use tablekeeper::adapters::lambda::{Answer, Failure, InvocationError, Settings, handle, time_left};
 use tablekeeper::adapters::log::Log;
 use tablekeeper::engine::batch::{Engine, OldImages};
 use tablekeeper::engine::ports::Clock as _;
 use tablekeeper::engine::telemetry::explain;
 use tablekeeper::model::change::RawRecord;
-use tablekeeper::model::load::load;
-use tablekeeper::model::shipped::shipped;
-use tablekeeper::model::spec::Model;
+use tablekeeper::model::load::Loaded;
 use tracing::{error, info, warn};
 use tracing_subscriber::EnvFilter;
 
 /// Kept back from the invocation's time, to answer and to log in.
 const TIME_RESERVED: Duration = Duration::from_millis(500);
-/// Applying gets this much even where Lambda's deadline seems to have passed: clocks differ.
-const TIME_MIN: Duration = Duration::from_secs(1);
-/// Longest that Lambda lets a function run. A deadline that is further away, in the past or the future, is none: cargo-lambda's
-/// emulator always sends one of 1970.
-const TIME_MAX: Duration = Duration::from_secs(15 * 60);
 
 type LambdaEngine = Engine<DynamoStore, SystemClock>;
 
@@ -53,41 +44,16 @@ async fn main() -> Result<(), Error> {
 
 async fn start() -> anyhow::Result<Function> {
     let settings = Settings::read(|name| std::env::var(name).ok()).map_err(|faults| all(&faults))?;
-    let model = model(&settings)?;
+    let Loaded { model, warnings } = settings.deployment.load()?;
+    let source = &settings.deployment.model;
+    for warning in &warnings {
+        warn!("{source}:{warning}");
+    }
     let connection = Connection::open(ConnectionOptions::default()).await?;
     let store = DynamoStore::new(&connection, &model.table);
     info!(model = model.name, hash = model.hash.as_str(), table = model.table.name, "started");
     let engine = Engine::new(Arc::new(model), store, SystemClock::new());
     Ok(Function { engine, settings, connection })
-}
-
-/// The model that the settings name, with the tables' names as they are deployed.
-fn model(settings: &Settings) -> anyhow::Result<Model> {
-    let name = settings.model.as_str();
-    let source = match shipped(name) {
-        Some(model) => model.source.to_owned(),
-        None => std::fs::read_to_string(name)
-            .with_context(|| format!("`{name}` is neither a shipped model nor a file that can be read"))?,
-    };
-    let stem = Path::new(name).file_stem().map_or(name.into(), |stem| stem.to_string_lossy());
-    let loaded =
-        load(&source, &stem).map_err(|faults| all(&faults).context(format!("the model `{name}` is at fault")))?;
-    for warning in &loaded.warnings {
-        warn!("{name}:{warning}");
-    }
-    let mut model = loaded.model;
-    let table = &mut model.table;
-    if let Some(deployed) = &settings.table {
-        // The state table is named after the table, unless the model or a setting names it.
-        if table.state_table == format!("{}-keeper", table.name) {
-            table.state_table = format!("{deployed}-keeper");
-        }
-        table.name.clone_from(deployed);
-    }
-    if let Some(deployed) = &settings.state_table {
-        table.state_table.clone_from(deployed);
-    }
-    Ok(model)
 }
 
 fn all(faults: &[impl ToString]) -> anyhow::Error {
@@ -97,7 +63,7 @@ fn all(faults: &[impl ToString]) -> anyhow::Error {
 
 async fn invoke(function: &Function, event: LambdaEvent<Box<RawValue>>) -> Result<Answer, Diagnostic> {
     let Function { engine, settings, connection } = function;
-    let left = time_left(event.context.deadline, engine.clock.now().timestamp_millis());
+    let left = time_left(event.context.deadline, engine.clock.now(), TIME_RESERVED);
     let trust = if settings.trust_old_images { OldImages::Trusted } else { OldImages::NotTrusted };
     let before = connection.usage().snapshot();
     let batch = Mutex::new(None);
@@ -108,15 +74,6 @@ async fn invoke(function: &Function, event: LambdaEvent<Box<RawValue>>) -> Resul
     let readings = [metrics::invocation(&result, batch.as_ref(), now), spent.readings()].concat();
     metrics::emit(&engine.model.table.name, now, &readings);
     result.map_err(|reason| failed(&reason))
-}
-
-/// How long a batch may be applied, given the invocation's deadline and the time, both in milliseconds since 1970.
-fn time_left(deadline_ms: u64, now_ms: i64) -> Duration {
-    let now_ms = u64::try_from(now_ms).unwrap_or(0);
-    if Duration::from_millis(deadline_ms.abs_diff(now_ms)) > TIME_MAX {
-        return TIME_MAX;
-    }
-    Duration::from_millis(deadline_ms.saturating_sub(now_ms)).saturating_sub(TIME_RESERVED).max(TIME_MIN)
 }
 
 /// Applies the batch; what came of it is left in `batch`, for metrics.

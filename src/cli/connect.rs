@@ -11,10 +11,9 @@ use tablekeeper::adapters::embedded::Embedded;
 use tablekeeper::engine::batch::Engine;
 use tablekeeper::engine::checkpoint;
 use tablekeeper::engine::ports::StoreError;
-use tablekeeper::engine::scan::Pages;
+use tablekeeper::engine::scan;
 use tablekeeper::model::spec::{KeyAttribute, Model, Table};
 use tablekeeper::model::value::Item;
-use tablekeeper::plan::write::TableRef;
 
 use super::args::TableArgs;
 use super::context::{Stop, usage};
@@ -189,15 +188,13 @@ fn keys_agree(table: &Table, info: &TableInfo) -> anyhow::Result<()> {
 }
 
 /// Scans the user's table and calls `each` for every source item.
-pub async fn for_each_source_item(tables: &Tables, mut each: impl FnMut(Item)) -> Result<(), Stop> {
+pub async fn for_each_source_item(tables: &Tables, mut each: impl FnMut(Item) + Send) -> Result<(), Stop> {
     let bar = spinner("items read");
-    let mut pages = Pages::new(TableRef::Source, (0, 1));
-    while let Some(items) = pages.next(&tables.store, &tables.clock).await? {
-        for item in items.into_iter().filter(|item| !item.is_ours()) {
-            bar.inc(1);
-            each(item);
-        }
-    }
+    let counted = |item| {
+        bar.inc(1);
+        each(item);
+    };
+    scan::source_items(&tables.store, &tables.clock, counted).await?;
     bar.finish_and_clear();
     Ok(())
 }

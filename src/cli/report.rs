@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use chrono::NaiveDate;
 use serde::Serialize;
 use tablekeeper::adapters::analytics::{self, ReportError};
-use tablekeeper::adapters::page::{self, Encoding};
+use tablekeeper::adapters::page::{self, Encoding, File, Files};
 use tablekeeper::engine::ports::Clock as _;
 use tablekeeper::model::key::TableKey;
 use tablekeeper::model::spec::Model;
@@ -117,9 +117,9 @@ pub fn write(
     out: &Path,
 ) -> Result<Vec<Written>, Stop> {
     let input = analytics::collect(model, items, as_of, freshness);
-    let save = |name: String, bytes: &[u8]| -> Result<PathBuf, Stop> {
-        let path = out.join(name);
-        std::fs::write(&path, bytes).with_context(|| format!("cannot write `{}`", path.display()))?;
+    let save = |file: &File| -> Result<PathBuf, Stop> {
+        let path = out.join(&file.name);
+        std::fs::write(&path, &file.bytes).with_context(|| format!("cannot write `{}`", path.display()))?;
         Ok(path)
     };
     let mut written = Vec::new();
@@ -128,11 +128,9 @@ pub fn write(
             ReportError::Frame { .. } => error.into(),
             _ => usage(error),
         })?;
-        let page = save(format!("{}.html", definition.name), page::html(&data)?.as_bytes())?;
-        let mut csv = Vec::new();
-        for (name, bytes) in page::csv(&data, Encoding::Utf8)? {
-            csv.push(save(name, &bytes)?);
-        }
+        let Files { page, csv } = page::files(&data, Encoding::Utf8)?;
+        let page = save(&page)?;
+        let csv = csv.iter().map(&save).collect::<Result<_, _>>()?;
         written.push(Written { report: definition.name.clone(), as_of, page, csv });
     }
     Ok(written)

@@ -14,7 +14,7 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, SubsecRound as _, TimeDelta, Utc};
 
 use super::patience::Patience;
 use super::ports::{Clock, Store, TransactError};
@@ -68,8 +68,9 @@ pub async fn raise<S: Store, C: Clock>(store: &S, clock: &C) -> Result<(), Trans
     let before = scan::get_one(store, clock, TableRef::State, key.clone()).await?;
     let now = clock.now();
     let until = now + SKEW_MAX;
-    // Another one's clock may be ahead.
-    let until = Doubt::of(before.as_ref()).until.map_or(until, |before| before.max(until));
+    // Another one's clock may be ahead, though not by more; a row that cannot be read is written anew.
+    let before = Doubt::of(before.as_ref()).until.filter(|before| *before <= until + SKEW_MAX);
+    let until = before.map_or(until, |before| before.max(until));
     let write = Write {
         table: TableRef::State,
         op: Op::Put(row(&key, until, now).into()),
@@ -84,6 +85,29 @@ pub async fn raise<S: Store, C: Clock>(store: &S, clock: &C) -> Result<(), Trans
     Patience::SHORT.repeat(clock, || store.transact(std::slice::from_ref(&write)), can_retry).await
 }
 
+/// Casts doubt, as [`raise`] does, once for what was lost until `found`, however often it is called. From when on nobody's commit is on
+/// its way who had not read of it.
+///
+/// # Errors
+/// As [`raise`].
+pub(super) async fn raise_once<S: Store, C: Clock>(
+    store: &S,
+    clock: &C,
+    found: DateTime<Utc>,
+) -> Result<DateTime<Utc>, TransactError> {
+    let row = scan::get_one(store, clock, TableRef::State, state::doubt_key()).await?;
+    let until = Doubt::of(row.as_ref()).until;
+    let now = clock.now();
+    match until.filter(|until| (found + SKEW_MAX..=now + SKEW_MAX + SKEW_MAX).contains(until)) {
+        Some(until) => Ok(until - SKEW_MAX + SETTLED_AFTER),
+        None => {
+            raise(store, clock).await?;
+            // As precise as the row is.
+            Ok(now.trunc_subsecs(3) + SETTLED_AFTER)
+        }
+    }
+}
+
 fn row(key: &TableKey, until: DateTime<Utc>, now: DateTime<Utc>) -> Item {
     key.to_item(&state::key_names())
         .with(UNTIL, Value::text(timestamp(until)))
@@ -94,6 +118,7 @@ fn row(key: &TableKey, until: DateTime<Utc>, now: DateTime<Utc>) -> Item {
 mod tests {
     use super::*;
     use crate::adapters::sim::{SimClock, SimStore, block_on};
+    use crate::engine::testing::TestClock;
     use crate::plan::testing::model;
 
     #[test]
@@ -108,6 +133,22 @@ mod tests {
         let slow = clock.skewed(TimeDelta::minutes(-5));
         block_on(raise(&store, &slow)).unwrap();
         assert!(read().covers(Some(begin + SKEW_MAX)), "a slower clock takes nothing back");
+        let damaged = state::doubt_key().to_item(&state::key_names()).with(UNTIL, Value::text("soon"));
+        store.set_state(&state::doubt_key(), Some(damaged));
+        block_on(raise(&store, &clock)).unwrap();
+        assert!(!read().covers(Some(begin + SKEW_MAX + TimeDelta::seconds(1))), "what cannot be read is written anew");
+    }
+
+    #[test]
+    fn doubt_is_cast_once_for_one_loss() {
+        let (store, clock) = (SimStore::new(&model().table), TestClock::at("2026-03-01T10:00:00Z"));
+        let found = clock.now();
+        let once = |found| clock.run(raise_once(&store, &clock, found)).unwrap();
+        let settled = once(found);
+        assert_eq!(settled, found + SETTLED_AFTER);
+        clock.advance(Duration::from_secs(600));
+        assert_eq!(once(found), settled, "the same loss");
+        assert_eq!(once(clock.now()), settled + TimeDelta::seconds(600), "another one");
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //! - [`reconcile`]: first start, repair and a changed model; [`verify`]: the proof; [`doubt`]: what is not believed after a loss;
 //! - [`redrive`]: batches that AWS Lambda gave up, applied after all;
 //! - [`sweep`], [`alerts`], [`outbox`]: what falls due, what is told of it once, and how that is delivered;
+//! - [`slices`]: a reconcile that is called for, for those who have minutes only; [`slots`]: one print of each report at each of its times;
 //! - [`telemetry`]: what operators see: the names of metrics and log fields, health, and what is counted in the tables;
 //! - [`scan`], `pace` and `patience`: reading page by page, no faster than is allowed, and trying again.
 //!
@@ -30,6 +31,8 @@ pub mod reconcile;
 pub mod redrive;
 pub mod scan;
 pub mod shards;
+pub mod slices;
+pub mod slots;
 pub mod sweep;
 pub mod telemetry;
 #[cfg(test)]

@@ -63,6 +63,22 @@ impl Pages {
     }
 }
 
+/// Reads the user's table whole and calls `each` for every source item.
+///
+/// # Errors
+/// The last of several attempts'.
+pub async fn source_items<S: Store, C: Clock>(
+    store: &S,
+    clock: &C,
+    mut each: impl FnMut(Item) + Send,
+) -> Result<(), StoreError> {
+    let mut pages = Pages::new(TableRef::Source, (0, 1));
+    while let Some(items) = pages.next(store, clock).await? {
+        items.into_iter().filter(|item| !item.is_ours()).for_each(&mut each);
+    }
+    Ok(())
+}
+
 /// Consistent reads by key, in the order asked.
 ///
 /// # Errors

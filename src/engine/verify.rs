@@ -23,6 +23,9 @@
 //! - What was written between the passes proves nothing, neither way; it is counted as unsettled. Only workers write derived
 //!   items, so an aggregate that is never at rest settles while they are stopped, though the application goes on.
 //!
+//! [`sample()`] is for those who cannot read or hold both tables whole: it looks at as many source items as there is time for. Of these it
+//! proves the ledger rows, listings, expiries and findings; of aggregates nothing, for they are sums over all.
+//!
 //! An aggregate's name is written with each addition. Where a worker under a former model was the last to write one, `marker`
 //! says so until the next.
 //!
@@ -32,6 +35,7 @@
 
 mod compare;
 mod repair;
+mod sample;
 mod settle;
 #[cfg(test)]
 mod tests;
@@ -51,6 +55,7 @@ use crate::plan::state;
 use crate::plan::write::TableRef;
 use compare::{Expected, Found, Stored};
 pub use repair::{RepairError, RepairReport, repair};
+pub use sample::{SampleOptions, sample};
 pub use settle::{VerifyOptions, settle};
 
 /// What verify found.
@@ -212,12 +217,18 @@ async fn pass<S: Store, C: Clock>(model: &Model, store: &S, clock: &C) -> Result
         pass.report.findings += expected.add(&row.source, &row.applied, &mut pass.found);
     }
     expected.compare(stored, &mut pass.found);
-    let place = |found: &Found| {
-        let Difference { kind, key, what, .. } = &found.difference;
-        (*kind, key.clone(), what.clone())
-    };
-    pass.found.sort_by_cached_key(place);
+    pass.sort();
     Ok(pass)
+}
+
+impl Pass {
+    fn sort(&mut self) {
+        let place = |found: &Found| {
+            let Difference { kind, key, what, .. } = &found.difference;
+            (*kind, key.clone(), what.clone())
+        };
+        self.found.sort_by_cached_key(place);
+    }
 }
 
 /// The ledger as it was read.
@@ -233,20 +244,22 @@ impl Ledger {
         let mut ledger = Ledger::default();
         let mut pages = scan::Pages::new(TableRef::State, (0, 1));
         while let Some(items) = pages.next(store, clock).await? {
-            for item in items.iter().filter(|item| LedgerRow::is_ledger(item)) {
-                pass.report.ledger_rows += 1;
-                match LedgerRow::from_item(item) {
-                    Ok(row) => {
-                        ledger.rows.insert(row.source.clone(), row);
-                    }
-                    Err(fault) => {
-                        pass.found.push(unreadable(item, &fault));
-                        ledger.unreadable.extend(item.text(state::PARTITION).map(str::to_owned));
-                    }
-                }
-            }
+            items.iter().filter(|item| LedgerRow::is_ledger(item)).for_each(|item| ledger.add(item, pass));
         }
         Ok(ledger)
+    }
+
+    fn add(&mut self, item: &Item, pass: &mut Pass) {
+        pass.report.ledger_rows += 1;
+        match LedgerRow::from_item(item) {
+            Ok(row) => {
+                self.rows.insert(row.source.clone(), row);
+            }
+            Err(fault) => {
+                pass.found.push(unreadable(item, &fault));
+                self.unreadable.extend(item.text(state::PARTITION).map(str::to_owned));
+            }
+        }
     }
 
     fn is_unreadable(&self, source: &TableKey) -> bool {

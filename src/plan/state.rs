@@ -10,6 +10,8 @@
 //! | worker | `STREAM#<stream's ARN>#<consumer>` | `WORKER#<worker id>` | the worker |
 //! | stream | `STREAM` | `<table's ARN>` | the worker |
 //! | doubt | `DOUBT` | `DOUBT` | repairs after a loss of records |
+//! | report | `REPORT#<report>` | `SETTLED` | whoever prints reports by the clock: up to when nothing is owed |
+//! | slot | `REPORT#<report>` | `SLOT#<instant>` | whoever prints the report of that instant |
 //! | progress | `RECONCILE#<run>` | `<side>#<segment, 6 digits>` | a reconcile that can be resumed, until its end |
 //!
 //! Digests stand for source keys because a source key may be as long as a key can be; the row carries the key itself.
@@ -98,6 +100,21 @@ pub fn doubt_key() -> TableKey {
 /// The row that remembers which stream of a table was read and whether a gap is open.
 pub fn stream_key(table_arn: &str) -> TableKey {
     TableKey::text("STREAM", table_arn)
+}
+
+/// The partition of all rows of one report that is printed by the clock.
+pub fn report_partition(report: &str) -> String {
+    format!("REPORT#{report}")
+}
+
+/// The row that says up to when all slots of a report are settled.
+pub fn report_key(report: &str) -> TableKey {
+    TableKey::text(report_partition(report), "SETTLED")
+}
+
+/// The row of one slot of a report; `at` sorts as a text.
+pub fn slot_key(report: &str, at: &str) -> TableKey {
+    TableKey::text(report_partition(report), format!("SLOT#{at}"))
 }
 
 /// The partition of all progress rows of the reconciles of one name.

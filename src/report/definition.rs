@@ -6,6 +6,7 @@
 //! ```toml
 //! version = 1
 //! title = "Weekly report"
+//! schedule = "0 7 * * 1"            # when it is printed by itself, in the model's time zone; without it, only when asked for
 //!
 //! [[headline]]                      # one card; the query gives one row: value, and if wanted note and status
 //! title = "Overdue"
@@ -31,6 +32,8 @@ use sha2::{Digest, Sha256};
 
 use super::dataset::OrderBy;
 use super::format::{Format, Tone};
+#[cfg(feature = "reports")]
+use super::schedule::Schedule;
 use super::{rules, sql};
 use crate::model::key::hex;
 use crate::model::position::Fault;
@@ -51,6 +54,9 @@ pub struct Definition {
     pub name: String,
     pub title: String,
     pub intro: Option<String>,
+    /// When it is printed by itself; `None`: only when asked for.
+    #[cfg(feature = "reports")]
+    pub schedule: Option<Schedule>,
     pub headlines: Vec<Headline>,
     pub sections: Vec<Section>,
     /// SHA-256 of the file in hexadecimal.
@@ -159,13 +165,39 @@ fn read_definition(sink: &mut Sink, root: &mut Fields<'_>, name: &str, hash: Str
     read_version(sink, root);
     let title = plain(required(sink, root, "title"));
     let intro = root.take_text(sink, "intro");
+    // Without the feature nobody prints reports; the key is known all the same.
+    let schedule = root.take(sink, "schedule");
+    #[cfg(feature = "reports")]
+    let schedule = schedule.and_then(|field| read_schedule(sink, &field));
+    #[cfg(not(feature = "reports"))]
+    let _ = schedule;
     let headlines = tables(sink, root, "headline");
     let headlines = headlines.into_iter().map(|fields| read_headline(sink, fields)).collect();
     let sections = root.require(sink, "section", "add `[[section]]` with id, title and sql");
     let sections = sections.map(|field| open_each(sink, &field)).unwrap_or_default();
     let mut ids = BTreeSet::new();
     let sections = sections.into_iter().map(|fields| read_section(sink, fields, &mut ids)).collect();
-    Definition { name: name.to_owned(), title, intro, headlines, sections, hash }
+    Definition {
+        name: name.to_owned(),
+        title,
+        intro,
+        #[cfg(feature = "reports")]
+        schedule,
+        headlines,
+        sections,
+        hash,
+    }
+}
+
+#[cfg(feature = "reports")]
+fn read_schedule(sink: &mut Sink, field: &Field<'_>) -> Option<Schedule> {
+    let text = field.text(sink)?;
+    Schedule::parse(&text)
+        .inspect_err(|reason| {
+            let remedy = "write minute, hour, day of month, month and weekday: `\"0 7 * * 1\"` is Mondays at seven";
+            sink.fault(&rules::SCHEDULE, field.span(), format!("`{text}` is not a schedule: {reason}"), remedy);
+        })
+        .ok()
 }
 
 fn read_version(sink: &mut Sink, root: &mut Fields<'_>) {
@@ -369,6 +401,7 @@ mod tests {
     const GOOD: &str = r#"
 version = 1
 title = "T"
+schedule = "0 7 * * 1"
 [[headline]]
 title = "H"
 sql = "SELECT 1 AS value"
@@ -395,7 +428,7 @@ limit = 10
 
     #[test]
     fn each_code_has_a_place() {
-        let cases: [(&str, &str, &str); 12] = [
+        let cases: [(&str, &str, &str); 13] = [
             ("C201", "version = 1", "version = "),
             ("C202", "version = 1", "version = 2"),
             ("C203", "limit = 10", "limits = 10"),
@@ -408,9 +441,11 @@ limit = 10
             ("C210", "y = [\"n\"]", "y = []"),
             ("C211", "SELECT x, n FROM t WHERE", "DELETE FROM t WHERE"),
             ("C212", "limit = 10", "limit = 0"),
+            ("C213", "0 7 * * 1", "0 7 30 2 *"),
         ];
         assert_eq!(cases.map(|(code, ..)| code).as_slice(), RULES.iter().map(|rule| rule.code).collect::<Vec<_>>());
-        for (code, good, bad) in &cases {
+        // Without the feature nobody prints by the clock.
+        for (code, good, bad) in cases.iter().filter(|(code, ..)| cfg!(feature = "reports") || *code != "C213") {
             assert!(GOOD.contains(good), "{good}");
             let source = GOOD.replacen(good, bad, 1);
             let faults = parse(&source, "bad").unwrap_err();
@@ -450,7 +485,7 @@ limit = 10
             .replace("title = \"T\"", "title = 7");
         let faults = parse(&source, "bad").unwrap_err();
         let shown: Vec<String> = faults.iter().map(|fault| format!("{} {}", fault.position, fault.code)).collect();
-        assert_eq!(shown, ["3:9 C205", "13:18 C206", "14:1 C203"]);
+        assert_eq!(shown, ["3:9 C205", "14:18 C206", "15:1 C203"]);
         assert_eq!(faults[1].remedy, "did you mean `bar`?");
     }
 

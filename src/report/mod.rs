@@ -18,6 +18,8 @@ pub mod definition;
 pub mod format;
 pub mod input;
 pub mod rules;
+#[cfg(feature = "reports")]
+pub mod schedule;
 pub mod sql;
 
 pub use builtin::builtin;

@@ -46,4 +46,7 @@ fault_rules! {
         "The query is not a SELECT. A report only reads. Begin the query with SELECT or WITH.";
     RANGE = "C212" "report-range" Error
         "A number outside its limits, for example `limit = 0`. Stay within those that the message names.";
+    SCHEDULE = "C213" "report-schedule" Error
+        "The schedule is not five fields of cron, or never comes: minute, hour, day of month, month, weekday. Write for example \
+         `\"0 7 * * 1\"`, Mondays at seven by the clock of the model's time zone.";
 }

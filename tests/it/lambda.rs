@@ -45,7 +45,8 @@ fn starts_in_vain(binary: &str) {
     assert!(log.contains("cannot start: there are no credentials for AWS; set AWS_PROFILE"), "{log}");
 }
 
-async fn seeded(endpoint: &str) -> (Connection, Model) {
+/// The sample's items in a table, beside an empty state table.
+pub async fn seeded(endpoint: &str) -> (Connection, Model) {
     let model = load(shipped("quality").unwrap().source, "quality").unwrap().model;
     let connection = Connection::local(endpoint).await.unwrap();
     connection.create_table(&model.table).await.unwrap();

@@ -25,5 +25,6 @@ mod redrive;
 mod report;
 mod restart;
 mod says;
+mod schedule;
 mod shard_pages;
 mod worker;

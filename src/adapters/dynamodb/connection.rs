@@ -17,7 +17,7 @@ use aws_config::meta::region::RegionProviderChain;
 use aws_config::profile::{ProfileFileCredentialsProvider, ProfileFileRegionProvider};
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
-use aws_config::{AppName, BehaviorVersion, Region};
+use aws_config::{AppName, BehaviorVersion, Region, SdkConfig};
 use aws_sdk_dynamodb::config::{Credentials, ProvideCredentials as _, SharedCredentialsProvider};
 
 use super::errors::chain;
@@ -80,6 +80,7 @@ pub struct Connection {
     pub(super) tables: aws_sdk_dynamodb::Client,
     pub(super) streams: aws_sdk_dynamodbstreams::Client,
     pub(super) usage: Arc<Usage>,
+    config: SdkConfig,
 }
 
 impl Connection {
@@ -133,6 +134,7 @@ impl Connection {
             tables: aws_sdk_dynamodb::Client::new(&config),
             streams: aws_sdk_dynamodbstreams::Client::new(&config),
             usage: Arc::default(),
+            config,
         })
     }
 
@@ -145,6 +147,11 @@ impl Connection {
     /// The counters of everything asked over this connection and its clones.
     pub fn usage(&self) -> &Usage {
         &self.usage
+    }
+
+    /// Endpoint, Region, credentials and timeouts, for clients of other services.
+    pub fn config(&self) -> &SdkConfig {
+        &self.config
     }
 
     /// The SDK's client for tables, for what no port asks (index queries of reports and tests). Its requests are not counted.

@@ -3,9 +3,17 @@
 use std::future::Future;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
+
 use super::answer::{Answer, NothingDurable, Reporting};
 use crate::model::change::RawRecord;
 use crate::model::event::{EventFault, StreamEvent};
+
+/// A task gets this much even where Lambda's deadline seems to have passed.
+const TIME_MIN: Duration = Duration::from_secs(1);
+
+/// Its begin, in milliseconds since 1970.
+const THIS_CENTURY: i64 = 978_307_200_000;
 
 /// Why an invocation fails; the mapping delivers its batch again.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +35,15 @@ impl InvocationError {
             InvocationError::Timeout(_) => "timeout",
         }
     }
+}
+
+/// What is left of an invocation's time, less what is kept back to answer and to log in. `deadline` is Lambda's, in milliseconds since
+/// 1970; clocks differ, so where it seems to have passed there is a second all the same. What is no instant of this century is a time
+/// itself: so cargo-lambda's emulator has it.
+pub fn time_left(deadline: u64, now: DateTime<Utc>, reserved: Duration) -> Duration {
+    let deadline = i64::try_from(deadline).unwrap_or(i64::MAX);
+    let left = if deadline < THIS_CENTURY { deadline } else { deadline.saturating_sub(now.timestamp_millis()) };
+    Duration::from_millis(left.try_into().unwrap_or(0)).saturating_sub(reserved).max(TIME_MIN)
 }
 
 /// How far applying a batch came before it failed.
@@ -114,5 +131,16 @@ mod tests {
         let apply = |_| async { unreachable!("nothing to apply") };
         let error = handle("{}", Reporting::ItemFailures, MINUTE, apply).await.unwrap_err();
         assert_eq!(error.code(), "not-a-stream-event");
+    }
+
+    #[test]
+    fn time_is_kept_back_and_never_none_is_left() {
+        let now: DateTime<Utc> = "2026-03-01T10:00:00Z".parse().unwrap();
+        let at = |seconds: i64| u64::try_from((now.timestamp() + seconds) * 1000).unwrap();
+        let left = |seconds| time_left(at(seconds), now, Duration::from_secs(5));
+        assert_eq!(left(60), Duration::from_secs(55));
+        assert_eq!([left(5), left(-60)], [TIME_MIN; 2]);
+        assert_eq!(time_left(600_000, now, Duration::from_secs(5)), Duration::from_secs(595));
+        assert!(time_left(u64::MAX, now, TIME_MIN) > Duration::from_secs(1 << 40));
     }
 }

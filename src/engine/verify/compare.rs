@@ -149,10 +149,20 @@ impl Expected {
         applied.rows.iter().filter(|row| row.kind == RowKind::Finding).count() as u64
     }
 
-    pub fn compare(self, mut stored: Stored, found: &mut Vec<Found>) {
+    /// Keys of the rows.
+    pub fn row_keys(&self) -> Vec<TableKey> {
+        self.rows.keys().cloned().collect()
+    }
+
+    /// Compares the rows, and takes them out of what is stored.
+    pub fn compare_rows(&self, stored: &mut Stored, found: &mut Vec<Found>) {
         for (key, claim) in &self.rows {
-            found.extend(claim.compare(key, &mut stored));
+            found.extend(claim.compare(key, stored));
         }
+    }
+
+    pub fn compare(self, mut stored: Stored, found: &mut Vec<Found>) {
+        self.compare_rows(&mut stored, found);
         for (key, sums) in &self.aggregates {
             sums.compare(key, &mut stored, found);
         }

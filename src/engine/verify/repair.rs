@@ -22,7 +22,7 @@ use serde::Serialize;
 
 use super::compare::{Found, Mend};
 use super::settle::standing;
-use super::{DifferenceKind, VerifyOptions, VerifyReport};
+use super::{DifferenceKind, VerifyOptions, VerifyReport, pass};
 use crate::derive;
 use crate::engine::batch::{ApplyError, Engine};
 use crate::engine::checkpoint::write_state;
@@ -87,8 +87,9 @@ pub async fn repair<S: Store, C: Clock>(
 ) -> Result<RepairReport, RepairError> {
     let options = VerifyOptions { passes: options.passes.max(2), ..options.clone() };
     let mut repair = Repair { engine, report: RepairReport::default() };
+    let Engine { model, store, clock, .. } = engine;
     for round in 0..=ROUNDS_MAX {
-        let measured = standing(&engine.model, &engine.store, &engine.clock, &options, &mut progress).await?;
+        let measured = standing(clock, &options, &mut progress, || pass(model, store, clock)).await?;
         let (mut verdict, found) = measured;
         if verdict.ledger_rows == 0 && verdict.derived_items > 0 {
             return Err(RepairError::NoLedger);

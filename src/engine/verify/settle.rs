@@ -35,25 +35,24 @@ pub async fn settle<S: Store, C: Clock>(
     options: &VerifyOptions,
     progress: impl FnMut(u32, usize) + Send,
 ) -> Result<VerifyReport, StoreError> {
-    let (mut report, found) = standing(model, store, clock, options, progress).await?;
+    let (mut report, found) = standing(clock, options, progress, || pass(model, store, clock)).await?;
     report.differences = found.into_iter().map(|found| found.difference).collect();
     Ok(report)
 }
 
-/// The last pass's report without the differences, and those that stand.
-pub(super) async fn standing<S: Store, C: Clock>(
-    model: &Model,
-    store: &S,
+/// The last pass's report without the differences, and those that stand. `pass` reads all that is looked at, each time anew.
+pub(super) async fn standing<C: Clock, F: Future<Output = Result<Pass, StoreError>>>(
     clock: &C,
     options: &VerifyOptions,
     mut progress: impl FnMut(u32, usize) + Send,
+    pass: impl Fn() -> F,
 ) -> Result<(VerifyReport, Vec<Found>), StoreError> {
-    let Pass { mut report, mut found } = pass(model, store, clock).await?;
+    let Pass { mut report, mut found } = pass().await?;
     let (mut passes, mut settled) = (1, false);
     progress(passes, found.len());
     while !found.is_empty() && !settled && passes < options.passes {
         clock.sleep(options.pause).await;
-        let next = pass(model, store, clock).await?;
+        let next = pass().await?;
         passes += 1;
         progress(passes, next.found.len());
         let alike = alike(&found, &next.found);

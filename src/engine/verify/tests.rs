@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 mod live;
+mod sample;
 
 use super::*;
 use crate::adapters::sim::{SimClock, SimStore, block_on};

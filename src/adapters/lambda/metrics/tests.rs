@@ -1,7 +1,8 @@
 use serde_json::Value;
 
 use super::*;
-use crate::adapters::lambda::{NothingDurable, Reporting, StreamEvent};
+use crate::adapters::lambda::{NothingDurable, Reporting};
+use crate::model::event::StreamEvent;
 use crate::engine::batch::GivenUp;
 use crate::engine::telemetry::METRICS;
 use crate::engine::telemetry::readings::Consumption;
