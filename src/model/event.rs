@@ -9,7 +9,7 @@
 //! empty item, and a missing time 1970. What it can read, a test of that adapter holds this reader to.
 //!
 //! Reading field by field goes over the text four times. Nearly all events are spelt as DynamoDB's documentation has them, so one
-//! pass with plain types is tried first ([`PlainEvent`]); whatever that does not take is read the careful way from the start.
+//! pass with plain types is tried first (`PlainEvent`); whatever that does not take is read the careful way from the start.
 
 use std::collections::HashMap;
 
