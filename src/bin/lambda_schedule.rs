@@ -17,7 +17,8 @@ use serde_json::value::RawValue;
 use tablekeeper::adapters::analytics;
 use tablekeeper::adapters::bucket::Bucket;
 use tablekeeper::adapters::clock::SystemClock;
-use tablekeeper::adapters::dynamodb::{Connection, ConnectionOptions, DynamoStore};
+use tablekeeper::adapters::dynamodb::{Connection, ConnectionOptions, DynamoStore, UsageSnapshot};
+use tablekeeper::adapters::lambda::metrics;
 use tablekeeper::adapters::lambda::{Call, ScheduleSettings, Task, time_left};
 use tablekeeper::adapters::page::{self, Encoding, Files};
 use tablekeeper::adapters::sinks::TopicSink;
@@ -29,6 +30,7 @@ use tablekeeper::engine::scan::source_items;
 use tablekeeper::engine::slices::{self, Slice, SliceOptions};
 use tablekeeper::engine::slots::{self, Claim, Claimed, Holder, Slot};
 use tablekeeper::engine::sweep::{SweepSettings, sweep};
+use tablekeeper::engine::telemetry::census::{Census, census};
 use tablekeeper::engine::telemetry::explain;
 use tablekeeper::engine::verify::{self, SampleOptions, VerifyOptions, VerifyReport};
 use tablekeeper::model::key::TableKey;
@@ -122,6 +124,7 @@ async fn invoke(function: &Function, event: LambdaEvent<Box<RawValue>>) -> Resul
         .map_err(|fault| Diagnostic { error_type: "not-a-call".to_owned(), error_message: fault.to_string() })?;
     let left = time_left(event.context.deadline, function.engine.clock.now(), TIME_RESERVED);
     let holder = &event.context.request_id;
+    let before = function.connection.usage().snapshot();
     // Boxed: as one state machine they are more than the compiler lays out.
     let done = match call.task {
         Task::Sweep => Box::pin(function.sweep(call.at, left)).await,
@@ -129,12 +132,33 @@ async fn invoke(function: &Function, event: LambdaEvent<Box<RawValue>>) -> Resul
         Task::Reconcile => Box::pin(function.reconcile(left)).await,
         Task::Verify => Box::pin(function.verify(left)).await,
     };
+    function.measure(&before).await;
     done.map_err(|reason| {
         // It ends up in logs, ours and Lambda's.
         let (task, error) = (call.task.name(), explain(reason.as_ref(), false));
         error!(task, error, "task failed");
         Diagnostic { error_type: format!("{task}-failed"), error_message: error }
     })
+}
+
+impl Function {
+    /// Writes the line of metrics: what the invocation has asked of the database, and what stands in the tables after it.
+    async fn measure(&self, before: &UsageSnapshot) {
+        let Engine { model, store, clock, .. } = &self.engine;
+        let standing = match census(store, model).await {
+            Ok(standing) => Some(standing),
+            Err(reason) => {
+                warn!(
+                    error = explain(&reason, false),
+                    "what stands in the tables could not be counted for the metrics"
+                );
+                None
+            }
+        };
+        let spent = self.connection.usage().snapshot().since(before).consumption();
+        let standing = standing.iter().flat_map(Census::readings);
+        metrics::emit(&model.table.name, clock.now(), &standing.chain(spent.readings()).collect::<Vec<_>>());
+    }
 }
 
 /// Ends what takes longer than `left`.

@@ -2,10 +2,10 @@ use serde_json::Value;
 
 use super::*;
 use crate::adapters::lambda::{NothingDurable, Reporting};
-use crate::model::event::StreamEvent;
 use crate::engine::batch::GivenUp;
 use crate::engine::telemetry::METRICS;
 use crate::engine::telemetry::readings::Consumption;
+use crate::model::event::StreamEvent;
 use crate::model::key::TableKey;
 
 const EVENT: &str = r#"{"Records":[{"dynamodb":{"SequenceNumber":"111","ApproximateCreationDateTime":1772359200}},
