@@ -31,7 +31,7 @@ use crate::plan::write::{Condition, Op, TableRef, Write};
 const ROW_LIFE: TimeDelta = TimeDelta::days(400);
 /// Attempts to write a row that others write, too.
 const ROUNDS_MAX: u32 = 5;
-/// Keys of [`Claim::skip`] that are written at once at most.
+/// Most rows of dead claims that one claim marks: they fit its transaction.
 const SKIPPED_ROWS_MAX: usize = 90;
 
 const STATE: &str = "State";
