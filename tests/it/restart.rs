@@ -119,6 +119,14 @@ async fn a_worker_stops_at_once_while_it_waits_for_a_database() {
     assert!(ended.took < REFUSAL, "{:?}", ended.took);
 }
 
+/// Switches the table's stream on or off; one that is switched on again is another one.
+pub async fn switch_stream(connection: &Connection, table: &str, enabled: bool) {
+    let view = enabled.then_some(StreamViewType::NewAndOldImages);
+    let stream = StreamSpecification::builder().stream_enabled(enabled).set_stream_view_type(view).build().unwrap();
+    let request = connection.client().update_table().table_name(table).stream_specification(stream);
+    request.send().await.unwrap();
+}
+
 #[tokio::test]
 async fn a_running_worker_goes_over_to_a_stream_that_was_switched_off_and_on() {
     let database = Embedded::start(None).unwrap();
@@ -129,10 +137,7 @@ async fn a_running_worker_goes_over_to_a_stream_that_was_switched_off_and_on() {
     let worker = Program::start(&[&["worker", "--poll-ms", "10"], &at[..]].concat());
     worker.at_work().await;
     for enabled in [false, true] {
-        let view = enabled.then_some(StreamViewType::NewAndOldImages);
-        let stream = StreamSpecification::builder().stream_enabled(enabled).set_stream_view_type(view).build().unwrap();
-        let request = connection.client().update_table().table_name(&table.name).stream_specification(stream);
-        request.send().await.unwrap();
+        switch_stream(&connection, &table.name, enabled).await;
     }
     connection.put_items(&table.name, &items("quality.items.jsonl")).await.unwrap();
     worker.says("the table has a new stream", 1, REFUSAL).await;
