@@ -67,7 +67,7 @@ async fn invoke(function: &Function, event: LambdaEvent<Box<RawValue>>) -> Resul
     let trust = if settings.trust_old_images { OldImages::Trusted } else { OldImages::NotTrusted };
     let before = connection.usage().snapshot();
     let batch = Mutex::new(None);
-    let apply = |records| apply(engine, records, trust, &batch);
+    let apply = async |records: &[RawRecord]| apply(engine, records, trust, &batch).await;
     let result = handle(event.payload.get(), settings.reporting, left, apply).await;
     let (batch, now) = (batch.into_inner().unwrap_or_else(PoisonError::into_inner), engine.clock.now());
     let spent = connection.usage().snapshot().since(&before).consumption();
@@ -79,17 +79,17 @@ async fn invoke(function: &Function, event: LambdaEvent<Box<RawValue>>) -> Resul
 /// Applies the batch; what came of it is left in `batch`, for metrics.
 async fn apply(
     engine: &LambdaEngine,
-    records: Vec<RawRecord>,
+    records: &[RawRecord],
     trust: OldImages,
     batch: &Mutex<Option<Batch>>,
 ) -> Result<(), Failure> {
     // Boxed: the whole commit as one state machine is more than the compiler lays out.
-    let result = Box::pin(engine.apply(&records, trust)).await;
+    let result = Box::pin(engine.apply(records, trust)).await;
     let (durable, report) = match &result {
         Ok(report) => (records.len(), report),
         Err(fault) => (fault.position, &*fault.report),
     };
-    *batch.lock().unwrap_or_else(PoisonError::into_inner) = Some(Batch::new(&records, durable, report.clone()));
+    *batch.lock().unwrap_or_else(PoisonError::into_inner) = Some(Batch::new(records, durable, report.clone()));
     match result {
         Ok(report) => {
             Log::default().batch(None, &report);

@@ -1,6 +1,5 @@
 //! One invocation: an event in, an answer out.
 
-use std::future::Future;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -56,21 +55,18 @@ pub struct Failure {
 
 /// Decodes the payload, has its records applied, and says how far they are durable. `time_left` ends the applying: a function that
 /// Lambda stops in the middle says nothing and starts cold, while what this one committed is found in the ledger all the same.
-pub async fn handle<Applied>(
+pub async fn handle(
     payload: &str,
     reporting: Reporting,
     time_left: Duration,
-    apply: impl FnOnce(Vec<RawRecord>) -> Applied,
-) -> Result<Answer, InvocationError>
-where
-    Applied: Future<Output = Result<(), Failure>>,
-{
+    apply: impl AsyncFnOnce(&[RawRecord]) -> Result<(), Failure>,
+) -> Result<Answer, InvocationError> {
     let event = StreamEvent::parse(payload)?;
     // The last event of a window has no records.
     let outcome = match event.records.is_empty() {
         true => Ok(()),
         false => {
-            let applied = tokio::time::timeout(time_left, apply(event.records.clone())).await;
+            let applied = tokio::time::timeout(time_left, apply(&event.records)).await;
             applied.map_err(|_| InvocationError::Timeout(time_left))?
         }
     };
@@ -99,7 +95,7 @@ mod tests {
     #[tokio::test]
     async fn records_are_applied_and_the_answer_says_how_far() {
         let answer = |result: Result<(), Failure>| async move {
-            let apply = |records: Vec<RawRecord>| async move {
+            let apply = async |records: &[RawRecord]| {
                 assert_eq!(records.len(), 2);
                 result
             };
@@ -114,21 +110,21 @@ mod tests {
     #[tokio::test]
     async fn the_end_of_a_window_applies_nothing_and_hands_back_its_state() {
         let event = r#"{"Records":[],"state":{"a":"b"},"isFinalInvokeForWindow":true}"#;
-        let apply = |_| async { failure(0) };
+        let apply = async |_: &[RawRecord]| failure(0);
         let answer = handle(event, Reporting::ItemFailures, MINUTE, apply).await.unwrap();
         assert_eq!(json(&answer), r#"{"state":{"a":"b"},"batchItemFailures":[]}"#);
     }
 
     #[tokio::test]
     async fn a_batch_that_hangs_fails_before_lambda_stops_the_function() {
-        let apply = |_| std::future::pending();
+        let apply = async |_: &[RawRecord]| std::future::pending().await;
         let error = handle(EVENT, Reporting::ItemFailures, Duration::from_millis(5), apply).await.unwrap_err();
         assert_eq!(error.code(), "timeout");
     }
 
     #[tokio::test]
     async fn what_is_no_event_is_never_applied() {
-        let apply = |_| async { unreachable!("nothing to apply") };
+        let apply = async |_: &[RawRecord]| unreachable!("nothing to apply");
         let error = handle("{}", Reporting::ItemFailures, MINUTE, apply).await.unwrap_err();
         assert_eq!(error.code(), "not-a-stream-event");
     }
