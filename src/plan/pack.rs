@@ -102,9 +102,12 @@ fn sorted(deltas: Vec<Delta>) -> Vec<Delta> {
         shared.sort_unstable();
         shared
     };
-    let mut ranked: Vec<_> = of_deltas.into_iter().map(rank).zip(deltas).collect();
-    ranked.sort_by(|(a, one), (b, other)| a.cmp(b).then_with(|| one.source().cmp(other.source())));
-    ranked.into_iter().map(|(_, delta)| delta).collect()
+    let mut ranked: Vec<_> = of_deltas.into_iter().map(rank).zip(0..).collect();
+    let source = |at: &usize| deltas[*at].source();
+    ranked.sort_by(|(a, one), (b, other)| a.cmp(b).then_with(|| source(one).cmp(source(other))));
+    // Each delta is moved once, not at each step of the sorting: it is large.
+    let mut deltas: Vec<Option<Delta>> = deltas.into_iter().map(Some).collect();
+    ranked.into_iter().filter_map(|(_, at)| deltas[at].take()).collect()
 }
 
 /// A delta with its writes, which are made once.
