@@ -51,7 +51,7 @@ use crate::model::key::TableKey;
 use crate::model::value::{Item, MARKER, Value};
 use crate::plan::ledger::{LedgerFault, LedgerRow};
 use crate::plan::write::TableRef;
-use journal::{At, Heading, Place, Tally};
+use journal::{At, Heading, Place, Side, Tally};
 use names::FormerNames;
 pub use strangers::{has_ledger, refuse_strangers};
 
@@ -176,8 +176,8 @@ pub async fn reconcile_with<S: Store, C: Clock>(
 ) -> Result<ReconcileReport, ReconcileError> {
     let store = Paced::new(&engine.store, &engine.clock, options.max_read_units);
     let engine = Engine { model: engine.model.clone(), store, clock: &engine.clock, settings: engine.settings.clone() };
-    refuse_strangers(&engine, || ()).await?;
     let run = Run::begin(&engine, options, progress).await?;
+    run.refuse_strangers().await?;
     for side in Side::ALL {
         // The second side meets all that the first one left there.
         run.shared().given_up.clear();
@@ -192,32 +192,6 @@ pub async fn reconcile_with<S: Store, C: Clock>(
     match shared.faults.first() {
         Some(first) => Err(ReconcileError::Ledger { rows: shared.faults.len(), first: first.clone() }),
         None => Ok(shared.report),
-    }
-}
-
-/// From where the items are found: first the table, then the ledger.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
-    Items,
-    Ledger,
-}
-
-impl Side {
-    const ALL: [Side; 2] = [Side::Items, Side::Ledger];
-
-    /// Part of a key; never changes.
-    fn name(self) -> &'static str {
-        match self {
-            Side::Items => "ITEMS",
-            Side::Ledger => "LEDGER",
-        }
-    }
-
-    fn table(self) -> TableRef {
-        match self {
-            Side::Items => TableRef::Source,
-            Side::Ledger => TableRef::State,
-        }
     }
 }
 
@@ -248,6 +222,7 @@ struct Shared<P> {
 impl<P: FnMut(&ReconcileReport)> Shared<P> {
     fn add(&mut self, side: Side, tally: Tally) {
         match side {
+            Side::Strangers | Side::Former => {}
             Side::Items => self.report.items += tally.seen,
             Side::Ledger => {
                 self.report.ledger_rows += tally.seen;
@@ -302,7 +277,7 @@ impl<'e, S: Store, C: Clock, P: FnMut(&ReconcileReport) + Send> Run<'e, S, C, P>
                 false => FormerNames::default(),
             },
         };
-        if !earlier.is_empty() {
+        if earlier.iter().any(|place| place.side != Side::Strangers) {
             earlier.iter().for_each(|place| shared.add(place.side, place.tally));
             let ReconcileReport { items, ledger_rows, .. } = shared.report;
             shared.report.resumed = Some(Resumed { begun: heading.begun, items, ledger_rows });
@@ -330,11 +305,16 @@ impl<'e, S: Store, C: Clock, P: FnMut(&ReconcileReport) + Send> Run<'e, S, C, P>
         let mut passed_all = true;
         while let Some(items) = pages.next(store, clock).await? {
             let (tally, passed) = match side {
-                Side::Items => {
+                Side::Strangers | Side::Items => {
                     place.met_former |= self.note_names(&items);
                     self.items(items).await?
                 }
                 Side::Ledger => self.ledger_rows(&items).await?,
+                Side::Former => {
+                    let removed = names::remove(self.engine, items.into_iter()).await?;
+                    self.shared().report.removed += removed;
+                    (Tally::default(), true)
+                }
             };
             passed_all &= passed;
             self.shared().add_and_tell(side, tally);
@@ -431,11 +411,18 @@ impl<'e, S: Store, C: Clock, P: FnMut(&ReconcileReport) + Send> Run<'e, S, C, P>
         Ok(())
     }
 
-    /// Takes away what the model's former aggregates left behind.
+    /// Takes away what the model's former aggregates left behind. Where it is not known which there are, the table is read once more.
     async fn remove_empty(&self) -> Result<(), ReconcileError> {
         let former = std::mem::take(&mut self.shared().former);
-        let removed = names::remove_empty(self.engine, former).await?;
-        self.shared().report.removed = removed;
+        match former {
+            FormerNames::Noted(noted) => {
+                let removed = names::remove_noted(self.engine, noted).await?;
+                self.shared().report.removed += removed;
+            }
+            FormerNames::Unknown => {
+                try_join_all((0..self.heading.segments).map(|segment| self.segment(Side::Former, segment))).await?;
+            }
+        }
         Ok(())
     }
 

@@ -10,7 +10,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{Journal, ReconcileError, Side};
+use super::{Journal, ReconcileError};
 use crate::engine::checkpoint::{count, number, write_state};
 use crate::engine::ports::{Clock, SortRange, Store, StoreError};
 use crate::engine::scan::Pages;
@@ -22,8 +22,42 @@ use crate::plan::write::{Condition, Op, TableRef, Write};
 
 /// A run that has stood still for longer is not resumed: by then the stream may have lost what changed meanwhile.
 const AGE_MAX: TimeDelta = TimeDelta::hours(24);
+/// How long its rows are kept: a segment that is done early is not written again while the others go on for days.
+const ROW_LIFE: TimeDelta = TimeDelta::days(30);
 /// No gap was open.
 const NO_GAP: &str = "-";
+
+/// From where the items are found: first the table, then the ledger. Before both comes a look through the table for what is another
+/// ledger's, after both perhaps one for what a former model left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    Strangers,
+    Items,
+    Ledger,
+    Former,
+}
+
+impl Side {
+    pub const ALL: [Side; 2] = [Side::Items, Side::Ledger];
+    const WITH_PLACES: [Side; 4] = [Side::Strangers, Side::Items, Side::Ledger, Side::Former];
+
+    /// Part of a key; never changes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Side::Strangers => "STRANGERS",
+            Side::Items => "ITEMS",
+            Side::Ledger => "LEDGER",
+            Side::Former => "FORMER",
+        }
+    }
+
+    pub fn table(self) -> TableRef {
+        match self {
+            Side::Strangers | Side::Items | Side::Former => TableRef::Source,
+            Side::Ledger => TableRef::State,
+        }
+    }
+}
 
 /// What all rows of one run have in common.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,7 +130,7 @@ impl Heading {
             .with("Gap", Value::text(&self.gap))
             .with("Begun", Value::text(timestamp(self.begun)))
             .with("UpdatedAt", Value::text(timestamp(now)))
-            .with(state::TTL, Value::N((now + AGE_MAX).timestamp().into()));
+            .with(state::TTL, Value::N((now + ROW_LIFE).timestamp().into()));
         for (name, value) in [
             ("Seen", seen),
             ("Reconciled", reconciled),
@@ -134,7 +168,7 @@ fn read_row(item: &Item) -> Option<(Heading, Place, DateTime<Utc>)> {
         quarantined: count(item, "Quarantined")?,
         transactions: count(item, "Transactions")?,
     };
-    let side = Side::ALL.into_iter().find(|known| known.name() == side)?;
+    let side = Side::WITH_PLACES.into_iter().find(|known| known.name() == side)?;
     let segment = u32::try_from(count(item, "Segment")?).ok().filter(|segment| *segment < heading.segments)?;
     // A row of a version that did not say: there may have been some.
     let met_former = count(item, "Former") != Some(0);
@@ -142,7 +176,7 @@ fn read_row(item: &Item) -> Option<(Heading, Place, DateTime<Utc>)> {
 }
 
 /// What an earlier run of that name left, if it can be resumed by the run `wanted`: under the same model, with no gap found
-/// since it began, not older than a day. Its number of segments counts, for positions mean nothing in others.
+/// since it began, and moved on within a day. Its number of segments counts, for positions mean nothing in others.
 pub(super) async fn load<S: Store, C: Clock>(
     store: &S,
     clock: &C,
@@ -152,14 +186,17 @@ pub(super) async fn load<S: Store, C: Clock>(
     let rows = rows(store, clock, run).await?;
     let oldest = clock.now() - AGE_MAX;
     let read = rows.iter().filter_map(read_row);
-    let usable: Vec<_> = read
-        .filter(|(heading, _, at)| heading.model == wanted.model && heading.gap == wanted.gap && *at >= oldest)
-        .collect();
+    let usable: Vec<_> =
+        read.filter(|(heading, ..)| heading.model == wanted.model && heading.gap == wanted.gap).collect();
     let Some(last) = usable.iter().map(|(heading, ..)| heading).max_by_key(|heading| heading.begun).cloned() else {
         return Ok(None);
     };
-    let of_last = usable.into_iter().filter(|(heading, ..)| *heading == last);
-    let places = of_last.map(|(_, place, _)| place).collect();
+    let of_last: Vec<_> = usable.into_iter().filter(|(heading, ..)| *heading == last).collect();
+    // The run stands still when all of its segments do.
+    if of_last.iter().all(|(_, _, at)| *at < oldest) {
+        return Ok(None);
+    }
+    let places = of_last.into_iter().map(|(_, place, _)| place).collect();
     Ok(Some((last, places)))
 }
 
@@ -196,7 +233,7 @@ mod tests {
         };
         let tally = Tally { seen: 5, reconciled: 3, quarantined: 1, transactions: 2 };
         for at in [At::After(TableKey::text("a", "b")), At::End] {
-            for (side, met_former) in Side::ALL.into_iter().zip([true, false]) {
+            for (side, met_former) in Side::WITH_PLACES.into_iter().zip([true, false, false, true]) {
                 let place = Place { side, segment: 3, at: at.clone(), met_former, tally };
                 assert_eq!(read_row(&item(&place)), Some((heading.clone(), place, now)));
             }

@@ -17,7 +17,7 @@ use super::{CHUNK, ReconcileError};
 use crate::engine::batch::Engine;
 use crate::engine::checkpoint::write_each;
 use crate::engine::ports::{Clock, Store, StoreError, TransactError};
-use crate::engine::scan::{self, get};
+use crate::engine::scan::get;
 use crate::model::key::TableKey;
 use crate::model::spec::Model;
 use crate::model::value::{Item, MARKER, Text, Value};
@@ -111,33 +111,22 @@ pub(super) async fn correct<S: Store, C: Clock>(
     }
 }
 
-/// Takes away the aggregates at zero that have a former name still; how many. Where it is not known which have one, the table is
-/// read once more.
-pub(super) async fn remove_empty<S: Store, C: Clock>(
+/// Takes away those of the aggregates that are at zero and have a former name still; how many.
+pub(super) async fn remove_noted<S: Store, C: Clock>(
     engine: &Engine<S, C>,
-    former: FormerNames,
+    noted: Names,
 ) -> Result<u64, ReconcileError> {
-    let Engine { store, clock, .. } = engine;
+    let keys: Vec<TableKey> = noted.into_keys().collect();
     let mut removed = 0;
-    match former {
-        FormerNames::Noted(noted) => {
-            let keys: Vec<TableKey> = noted.into_keys().collect();
-            for keys in keys.chunks(CHUNK) {
-                let items = get(store, clock, TableRef::Source, keys).await?;
-                removed += remove(engine, items.into_iter().flatten()).await?;
-            }
-        }
-        FormerNames::Unknown => {
-            let mut pages = scan::Pages::new(TableRef::Source, (0, 1));
-            while let Some(items) = pages.next(store, clock).await? {
-                removed += remove(engine, items.into_iter()).await?;
-            }
-        }
+    for keys in keys.chunks(CHUNK) {
+        let items = get(&engine.store, &engine.clock, TableRef::Source, keys).await?;
+        removed += remove(engine, items.into_iter().flatten()).await?;
     }
     Ok(removed)
 }
 
-async fn remove<S: Store, C: Clock>(
+/// The same for items as they were read.
+pub(super) async fn remove<S: Store, C: Clock>(
     engine: &Engine<S, C>,
     items: impl Iterator<Item = Item>,
 ) -> Result<u64, ReconcileError> {

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::{ReconcileError, counts};
+use super::journal::{At, Place, Side};
+use super::{ReconcileError, ReconcileReport, Run, counts};
 use crate::engine::batch::Engine;
 use crate::engine::ports::{Clock, Store, StoreError};
 use crate::engine::scan::{self, get};
 use crate::model::key::TableKey;
+use crate::model::value::Item;
 use crate::plan::ledger::LedgerRow;
 use crate::plan::write::TableRef;
 
@@ -26,20 +28,54 @@ pub async fn refuse_strangers<S: Store, C: Clock>(
     engine: &Engine<S, C>,
     mut page: impl FnMut() + Send,
 ) -> Result<(), ReconcileError> {
-    let names = engine.model.table.key_names();
     if let Some(rows) = first_rows(engine).await? {
         return refuse_to_take_from_nothing(engine, &rows).await;
     }
     let mut pages = scan::Pages::new(TableRef::Source, (0, 1));
     while let Some(items) = pages.next(&engine.store, &engine.clock).await? {
         page();
-        let counting = items.iter().filter(|item| counts(item)).find_map(|item| TableKey::of(item, &names));
-        // Asked again, because a worker may have begun meanwhile.
-        if let Some(key) = counting {
-            return if has_ledger(engine).await? { Ok(()) } else { Err(ReconcileError::NoLedger { key }) };
+        if let Some(key) = counting(engine, &items) {
+            return refuse_without_ledger(engine, key).await;
         }
     }
     Ok(())
+}
+
+impl<S: Store, C: Clock, P: FnMut(&ReconcileReport) + Send> Run<'_, S, C, P> {
+    /// The same, from where an earlier start of the run stopped: a table may be larger than what one start has time for.
+    pub(super) async fn refuse_strangers(&self) -> Result<(), ReconcileError> {
+        let Engine { store, clock, .. } = self.engine;
+        if let Some(rows) = first_rows(self.engine).await? {
+            return refuse_to_take_from_nothing(self.engine, &rows).await;
+        }
+        let side = Side::Strangers;
+        let earlier = self.earlier.iter().find(|place| place.side == side);
+        let mut place = earlier.cloned().unwrap_or_else(|| Place::start(side, 0));
+        let mut pages = match &place.at {
+            At::Start => scan::Pages::new(side.table(), (0, 1)),
+            At::After(key) => scan::Pages::after(side.table(), (0, 1), key.clone()),
+            At::End => return Ok(()),
+        };
+        while let Some(items) = pages.next(store, clock).await? {
+            if let Some(key) = counting(self.engine, &items) {
+                return refuse_without_ledger(self.engine, key).await;
+            }
+            place.at = pages.position().map_or(At::End, |key| At::After(key.clone()));
+            self.keep(&place).await?;
+        }
+        Ok(())
+    }
+}
+
+/// The first of the items that is an aggregate which counts something.
+fn counting<S, C>(engine: &Engine<S, C>, items: &[Item]) -> Option<TableKey> {
+    let names = engine.model.table.key_names();
+    items.iter().filter(|item| counts(item)).find_map(|item| TableKey::of(item, &names))
+}
+
+/// Asks again, because a worker may have begun meanwhile.
+async fn refuse_without_ledger<S: Store, C: Clock>(engine: &Engine<S, C>, key: TableKey) -> Result<(), ReconcileError> {
+    if has_ledger(engine).await? { Ok(()) } else { Err(ReconcileError::NoLedger { key }) }
 }
 
 /// An aggregate that once counted something stays in the table, with zeros if need be.

@@ -9,6 +9,7 @@ use crate::engine::checkpoint::write_state;
 use crate::engine::leases::Beat;
 use crate::engine::testing::{ARN, TestClock};
 use crate::engine::tests::{assert_settled, job};
+use crate::model::key::TableKey;
 use crate::plan::testing::model;
 
 struct World {
@@ -174,4 +175,48 @@ fn a_living_worker_is_left_to_its_work_and_a_dead_one_is_not_waited_for() {
     let (slice, ()) = world.clock.run(join(go_on(&world.engine, ARN, &options), alive));
     assert_eq!(slice.unwrap(), Slice::LeftToWorker);
     assert_eq!(world.whole().items, 9);
+}
+
+/// Slices of a few pages until the run is done; how many it took.
+fn slices(world: &World, pause: Duration) -> usize {
+    for n in 1..400 {
+        match world.slice(4, Some(10)) {
+            Slice::Interrupted(_) => world.clock.advance(pause),
+            Slice::Done { closed, .. } => {
+                assert!(closed && world.row().gap.is_none());
+                assert_settled(&world.store, &world.engine.model);
+                return n;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    panic!("it does not end");
+}
+
+#[test]
+fn a_first_start_that_only_looks_through_the_table_for_slices_comes_to_its_end() {
+    let slices = slices(&World::new(600), Duration::ZERO);
+    assert!(slices > 20, "{slices} slices are no trial");
+}
+
+#[test]
+fn a_run_of_days_forgets_no_segment_that_is_done() {
+    let world = World::new(600);
+    let item = job(0, "p0", "Open", "1.5");
+    let key = TableKey::of(&item, &world.engine.model.table.key_names()).unwrap();
+    world.clock.run(world.engine.apply_items(&[(key, Some(item))])).unwrap();
+    let slices = slices(&world, Duration::from_secs(2 * 3600));
+    assert!(slices > 20, "{slices} slices are no trial");
+}
+
+#[test]
+fn slices_end_where_the_model_dropped_an_aggregate() {
+    let mut world = World::new(600);
+    world.whole();
+    let mut changed = (*world.engine.model).clone();
+    changed.hash = "model-2".into();
+    changed.aggregates.remove(0);
+    world.engine.model = Arc::new(changed);
+    let slices = slices(&world, Duration::ZERO);
+    assert!(slices > 20, "{slices} slices are no trial");
 }

@@ -60,7 +60,9 @@ fn a_run_goes_on_where_it_stopped() {
         let reads = world.store.counters().reads;
         let report = run(&world, &OPTIONS);
         assert_eq!((report.items, report.ledger_rows), (40, 40), "after {steps} steps");
-        assert_eq!(report.resumed.is_some(), rows > 0, "after {steps} steps");
+        // The first row is of the look for strangers.
+        assert!(rows > 0 || report.resumed.is_none(), "after {steps} steps");
+        assert!(rows < 2 || report.resumed.is_some(), "after {steps} steps");
         if let Some(earlier) = &report.resumed {
             resumed += 1;
             assert!(earlier.items > 0);
