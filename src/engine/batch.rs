@@ -41,6 +41,9 @@ pub enum OldImages {
     Trusted,
     /// Records may have been lost before these: only the ledger knows what is applied.
     NotTrusted,
+    /// These come late, and others of their items may be lost or applied already under numbers that do not compare: the records only name
+    /// items, and each of them is read.
+    NorNewOnes,
 }
 
 /// What became of a batch. `records` is the sum of `ours`, `skipped`, `superseded`, `applied`, `already_applied`,
@@ -176,6 +179,11 @@ fn changes_nothing(entry: &Entry) -> bool {
     }
 }
 
+/// The highest number of the records of one item.
+fn highest(history: &History) -> Option<SequenceNumber> {
+    history.iter().map(|entry| &entry.sequence).max().cloned()
+}
+
 /// A batch after decoding.
 #[derive(Default)]
 struct Sorted {
@@ -202,7 +210,11 @@ impl<S: Store, C: Clock> Engine<S, C> {
             report.superseded += history.len().saturating_sub(1);
             let first = history.first().map_or(0, |entry| entry.position);
             let created = history.last().and_then(|entry| entry.created);
-            if let Some(wish) = self.wish(&key, history) {
+            let wish = match trust {
+                OldImages::NorNewOnes => highest(&history).map(|sequence| Wish::Read { sequence: Some(sequence) }),
+                OldImages::Trusted | OldImages::NotTrusted => self.wish(&key, history),
+            };
+            if let Some(wish) = wish {
                 works.insert(key.clone(), Work::new(key, wish, first).written_at(created));
             }
         }

@@ -3,7 +3,8 @@
 //! The problem: an event source mapping goes on without a batch that it gave up, so what it held is missing from what is derived,
 //! while later records of the same items may be applied already. The contract:
 //! - [`redrive`] applies the batch's records, as they are kept with it or as the stream still has them. The ledger decides, so it
-//!   may be done in any order, beside workers and functions, and as often as one likes; old images are never trusted;
+//!   may be done in any order, beside workers and functions, and as often as one likes; what the records say of their items is not believed,
+//!   for other records of them may be lost or applied meanwhile: each item is read;
 //! - a batch of another table or stream is refused by [`same_table`]: its keys could be those of this table's items;
 //! - records that the stream does not have any more are a [`Gap`] in the result. Whoever lets go of the batch writes it to the state table
 //!   first, by [`remember`], where workers and `reconcile` find it: no loss is forgotten. What is left of the batch is applied.
@@ -98,7 +99,7 @@ pub async fn redrive<S: Store, C: Clock, T: StreamSource>(
     let mut done = Redriven::default();
     if let Some(records) = &batch.records {
         for records in records.chunks(RECORDS_MAX) {
-            done.report.add(engine.apply(records, OldImages::NotTrusted).await?);
+            done.report.add(engine.apply(records, OldImages::NorNewOnes).await?);
         }
         return Ok(done);
     }
@@ -174,7 +175,7 @@ impl<S: Store, C: Clock, T: StreamSource> Rereading<'_, S, C, T> {
                 self.lost.get_or_insert(GapCause::Trimmed);
             }
             if !records.is_empty() {
-                report.add(self.engine.apply(&records, OldImages::NotTrusted).await?);
+                report.add(self.engine.apply(&records, OldImages::NorNewOnes).await?);
             }
             match reached {
                 Some(reached) if reached >= self.batch.last => return Ok(self.lost),
