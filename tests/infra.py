@@ -162,10 +162,12 @@ def alarms_have_metrics(name, template):
     """Each metric of ours that an alarm looks at is made: by a metric filter or by the function itself, and all alarms tell someone."""
     made, used = set(), set()
     names, labels = written_metrics()
+    readme = (ROOT / "infra/README.md").read_text()
     for of in of_type(template, "AWS::Logs::MetricFilter").values():
         made |= {metric["MetricName"] for metric in of["Properties"]["MetricTransformations"]}
     for alarm, of in of_type(template, "AWS::CloudWatch::Alarm").items():
         check(of["Properties"]["AlarmActions"], f"{alarm} tells nobody")
+        check(f"`{alarm}`" in readme, f"{name}: infra/README.md does not say what {alarm} means")
         for _, value in nodes(of):
             if not isinstance(value, dict) or not isinstance(value.get("MetricName"), str) or "Tablekeeper" not in str(value["Namespace"]):
                 continue
@@ -197,6 +199,7 @@ def settings_are_known(template):
     variables = lambda name: template["Resources"][name]["Properties"]["Environment"]["Variables"]
     given, known = variables("ScheduleFunction"), read_by("settings.rs") | read_by("call.rs")
     check(read_by("call.rs") and set(given) <= known, f"unknown variables: {set(given) - known}")
+    equal(given["TABLEKEEPER_MAX_READ_UNITS"], {"Ref": "ReconcileReadUnits"}, "what a reconcile may read")
     needed = {"TABLEKEEPER_MODEL", "TABLEKEEPER_TOPIC_ARN", "TABLEKEEPER_REPORT_BUCKET"}
     check(needed <= set(given), f"the schedule function does not start without {needed - set(given)}")
     tasks = [json.loads(one["Properties"]["Target"]["Input"])["task"] for one in of_type(template, "AWS::Scheduler::Schedule").values()]
@@ -214,6 +217,11 @@ def settings_are_known(template):
     mapping = template["Resources"]["StreamMapping"]["Properties"]
     equal(mapping["FunctionResponseTypes"], ["ReportBatchItemFailures"], "what the mapping reads")
     equal(given["TABLEKEEPER_OLD_IMAGES"], "not-trusted", "with a mapping that may drop records, old images")
+    rule = template["Resources"]["DeadLetterRule"]["Properties"]["Targets"][0]
+    said, values = rule["InputTransformer"]["InputTemplate"]["Fn::Sub"]
+    for part in ("redrive --model ${Model} --table ${Kept} --state-table ${StateTable} --from s3://<bucket>/<key>", '"A batch'):
+        check(part in said, f"the mail of what was given up does not say {part}: {said}")
+    equal(values, {"Kept": given["TABLEKEEPER_TABLE"]}, "the table in the mail of what was given up")
 
 
 # ---- the event filter ---------------------------------------------------------------------------------------------------

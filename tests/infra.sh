@@ -25,7 +25,7 @@ for model in quality inspection skills; do
     "$tablekeeper" infra --model "$model" --format json >"$rendered/$model.json"
 done
 cmp infra/template.yaml "$rendered/quality.yaml" || {
-    echo "infra.sh: infra/template.yaml is not what the program prints for its model: tablekeeper infra --model quality > infra/template.yaml" >&2
+    echo "infra.sh: infra/template.yaml is not what the program prints for its model: tablekeeper infra --model quality --out infra/template.yaml" >&2
     exit 1
 }
 

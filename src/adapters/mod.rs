@@ -2,7 +2,7 @@
 //!
 //! - `dynamodb`: the ports on the AWS SDK; `embedded`: a DynamoDB in this process behind the same SDK;
 //! - `lambda`: the stream as AWS Lambda delivers it; `cloud`: other services of AWS, where it leaves what it gave up;
-//! - `files`: items in files; `analytics` and `page`: reports by SQL, as pages and CSV;
+//! - `files`: items in files; `definitions`, `analytics` and `page`: reports as they are named, by SQL, as pages and CSV;
 //! - `log` and `http`: a running worker's log lines, metrics and health;
 //! - `bucket`: files that go to S3; `sinks`: where notifications go;
 //! - `clock`: real time;
@@ -17,6 +17,8 @@ pub mod bucket;
 pub mod clock;
 #[cfg(feature = "cloud")]
 pub mod cloud;
+#[cfg(feature = "reports")]
+pub mod definitions;
 #[cfg(feature = "worker")]
 pub mod dynamodb;
 #[cfg(feature = "embedded")]

@@ -17,6 +17,7 @@ use serde_json::value::RawValue;
 use tablekeeper::adapters::analytics;
 use tablekeeper::adapters::bucket::Bucket;
 use tablekeeper::adapters::clock::SystemClock;
+use tablekeeper::adapters::definitions::{self, Found};
 use tablekeeper::adapters::dynamodb::{Connection, ConnectionOptions, DynamoStore, UsageSnapshot};
 use tablekeeper::adapters::lambda::metrics;
 use tablekeeper::adapters::lambda::{Call, ScheduleSettings, Task, time_left};
@@ -36,7 +37,6 @@ use tablekeeper::engine::verify::{self, SampleOptions, VerifyOptions, VerifyRepo
 use tablekeeper::model::key::TableKey;
 use tablekeeper::model::load::Loaded;
 use tablekeeper::model::spec::Model;
-use tablekeeper::report::builtin::builtin;
 use tablekeeper::report::definition::{self, Definition};
 use tablekeeper::report::input::{Freshness, ReportInput};
 use tracing::{error, info, warn};
@@ -85,7 +85,12 @@ async fn start() -> anyhow::Result<Function> {
     for warning in &warnings {
         warn!("{source}:{warning}");
     }
-    let definitions = model.reports.names.iter().map(|name| read_definition(name)).collect::<Result<Vec<_>, _>>()?;
+    let definitions = model
+        .reports
+        .names
+        .iter()
+        .map(|report| read_definition(&report.name, source))
+        .collect::<Result<Vec<_>, _>>()?;
     for definition in definitions.iter().filter(|definition| definition.schedule.is_none()) {
         info!(report = definition.name, "this report has no schedule: it is printed only when asked for");
     }
@@ -103,15 +108,9 @@ async fn start() -> anyhow::Result<Function> {
 }
 
 /// A report that the model names: a shipped one, or a file of the deployment package.
-fn read_definition(name: &str) -> anyhow::Result<Definition> {
-    let read = || {
-        let text = std::fs::read_to_string(name);
-        let stem = std::path::Path::new(name).file_stem().map_or(name.into(), |stem| stem.to_string_lossy());
-        let text = text.with_context(|| format!("`{name}` is neither a shipped report nor a file that can be read"))?;
-        Ok::<_, anyhow::Error>(definition::parse(&text, &stem))
-    };
-    let parsed = builtin(name).map_or_else(read, Ok)?;
-    parsed.map_err(|faults| all(&faults).context(format!("the report `{name}` is at fault")))
+fn read_definition(name: &str, model: &str) -> anyhow::Result<Definition> {
+    let Found { name, place, text } = definitions::find(name, Some(model))?;
+    definition::parse(&text, &name).map_err(|faults| all(&faults).context(format!("the report `{place}` is at fault")))
 }
 
 fn all(faults: &[impl ToString]) -> anyhow::Error {

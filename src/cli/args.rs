@@ -444,9 +444,12 @@ pub struct InitFrom {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  tablekeeper infra --model my-model.toml > stack.yaml      the whole stack; infra/README.md tells how to deploy it
+  tablekeeper infra --model my-model.toml --out stack.yaml  the whole stack; infra/README.md tells how to deploy it
   tablekeeper infra --model my-model.toml --format json     the two tables alone, for a template of your own")]
 pub struct InfraArgs {
     #[command(flatten)]
     pub model: ModelArgs,
+    /// Write into this file, whole or not at all, over what it holds; by default to standard output
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
 }

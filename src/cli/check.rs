@@ -1,13 +1,17 @@
 //! `check`: is the model file sound?
 
 use serde::Serialize;
+use tablekeeper::adapters::definitions;
 use tablekeeper::model::derived::Severity;
 use tablekeeper::model::load;
-use tablekeeper::model::position::Fault;
+use tablekeeper::model::position::{Fault, Position, line_starts};
+use tablekeeper::model::spec::{Model, ReportName};
+use tablekeeper::report::definition;
 
 use super::args::{CheckArgs, OutputFormat};
-use super::context::{Exit, Outcome, Stop, read_model, render};
+use super::context::{Exit, Outcome, Source, Stop, read_model, render};
 use super::output::{GOOD, count, fault, json, line, paint};
+use super::report;
 
 #[derive(Serialize)]
 struct CheckedModel<'a> {
@@ -18,6 +22,8 @@ struct CheckedModel<'a> {
 
 #[derive(Serialize)]
 struct FaultOut<'a> {
+    /// The model's, or that of a report that the model names.
+    file: &'a str,
     code: &'a str,
     severity: Severity,
     line: usize,
@@ -26,68 +32,113 @@ struct FaultOut<'a> {
     remedy: &'a str,
 }
 
+/// A model file, and the report files that it names.
+struct Checked {
+    /// The model first; further ones are reports that have faults.
+    files: Vec<(Source, Vec<Fault>)>,
+    ok: bool,
+    summary: String,
+}
+
+impl Checked {
+    fn faults(&self) -> impl Iterator<Item = (&Source, &Fault)> {
+        self.files.iter().flat_map(|(source, faults)| faults.iter().map(move |fault| (source, fault)))
+    }
+}
+
 pub fn run(args: &CheckArgs, format: OutputFormat) -> Outcome {
     // A file that cannot be read hides nothing of the others.
-    let (mut sources, mut unreadable) = (Vec::new(), Vec::new());
+    let (mut results, mut unreadable) = (Vec::new(), Vec::new());
     for which in &args.models {
         match read_model(which) {
-            Ok(source) => sources.push(source),
+            Ok(source) => results.push(check(source, which)),
             Err(stop) => unreadable.push(stop),
         }
     }
-    let results: Vec<(bool, Vec<Fault>, String)> = sources
-        .iter()
-        .map(|source| match load::load(&source.text, &source.name) {
-            Ok(loaded) => {
-                let model = &loaded.model;
-                let summary = format!(
-                    "{}, {}, {}, {}",
-                    count(model.entities.len(), "entity").replace("entitys", "entities"),
-                    count(model.aggregates.len(), "aggregate"),
-                    count(model.listings.len(), "listing"),
-                    count(model.expiries.len(), "expiry").replace("expirys", "expiries"),
-                );
-                (true, loaded.warnings, summary)
-            }
-            Err(faults) => (false, faults, String::new()),
-        })
-        .collect();
     match format {
         // Where nothing could be read there is no result.
-        _ if sources.is_empty() => {}
+        _ if results.is_empty() => {}
         OutputFormat::Json => {
-            let out: Vec<CheckedModel<'_>> = sources
-                .iter()
-                .zip(&results)
-                .map(|(source, (ok, faults, _))| CheckedModel {
-                    model: &source.place,
-                    ok: *ok,
-                    faults: faults.iter().map(fault_out).collect(),
-                })
-                .collect();
-            json(&out)?;
+            let checked = |result| {
+                let Checked { files, ok, .. }: &Checked = result;
+                let faults = result.faults().map(|(source, fault)| fault_out(source, fault)).collect();
+                CheckedModel { model: &files[0].0.place, ok: *ok, faults }
+            };
+            json(&results.iter().map(checked).collect::<Vec<_>>())?;
         }
-        OutputFormat::Text => {
-            for (source, (ok, faults, summary)) in sources.iter().zip(&results) {
-                for fault in faults {
-                    line(render(source, fault));
-                }
-                match ok {
-                    true => line(format_args!("{} {}: {summary}", paint(GOOD, "sound"), source.place)),
-                    false => line(format_args!("{}: {}", source.place, count(faults.len(), "fault"))),
-                }
-            }
-        }
+        OutputFormat::Text => results.iter().for_each(show),
     }
     if let Some(last) = unreadable.pop() {
         unreadable.iter().for_each(|Stop { exit, error }| fault(format_args!("{error:#}"), *exit));
         return Err(last);
     }
-    Ok(if results.iter().all(|(ok, ..)| *ok) { Exit::Fine } else { Exit::Usage })
+    Ok(if results.iter().all(|result| result.ok) { Exit::Fine } else { Exit::Usage })
 }
 
-fn fault_out(fault: &Fault) -> FaultOut<'_> {
+/// `which`: how the command line names the model.
+fn check(source: Source, which: &str) -> Checked {
+    let loaded = match load::load(&source.text, &source.name) {
+        Ok(loaded) => loaded,
+        Err(faults) => return Checked { files: vec![(source, faults)], ok: false, summary: String::new() },
+    };
+    let (mut faults, model) = (loaded.warnings, loaded.model);
+    let (mut reports, mut ok) = (Vec::new(), true);
+    for named in &model.reports.names {
+        match definitions::find(&named.name, Some(which)) {
+            Ok(found) => {
+                let found = report::source(found);
+                if let Err(faults) = definition::parse(&found.text, &found.name) {
+                    ok = false;
+                    reports.push((found, faults));
+                }
+            }
+            Err(reason) => {
+                ok = false;
+                faults.push(unknown(&source, named, &reason));
+            }
+        }
+    }
+    let summary = summary(&model);
+    Checked { files: [(source, faults)].into_iter().chain(reports).collect(), ok, summary }
+}
+
+fn summary(model: &Model) -> String {
+    format!(
+        "{}, {}, {}, {}",
+        count(model.entities.len(), "entity").replace("entitys", "entities"),
+        count(model.aggregates.len(), "aggregate"),
+        count(model.listings.len(), "listing"),
+        count(model.expiries.len(), "expiry").replace("expirys", "expiries"),
+    )
+}
+
+/// A model that names a report which is not there.
+fn unknown(source: &Source, named: &ReportName, reason: &definitions::Unreadable) -> Fault {
+    let places: Vec<String> = reason.places.iter().map(|place| format!("`{}`", place.display())).collect();
+    Fault {
+        code: load::UNKNOWN_REPORT.code,
+        severity: Severity::Error,
+        position: Position::of(&source.text, &line_starts(&source.text), named.span.start),
+        span: named.span.clone(),
+        message: format!("`{}` is no shipped report, and no file {} can be read", named.name, places.join(" or ")),
+        remedy: format!("write a file beside the model, or a shipped report: {}", definitions::shipped_names()),
+    }
+}
+
+fn show(result: &Checked) {
+    let place = &result.files[0].0.place;
+    for (source, fault) in result.faults() {
+        line(render(source, fault));
+    }
+    match result.ok {
+        true => line(format_args!("{} {place}: {}", paint(GOOD, "sound"), result.summary)),
+        false => line(format_args!("{place}: {}", count(result.faults().count(), "fault"))),
+    }
+}
+
+fn fault_out<'a>(source: &'a Source, fault: &'a Fault) -> FaultOut<'a> {
     FaultOut {
+        file: &source.place,
         code: fault.code,
         severity: fault.severity,
         line: fault.position.line,

@@ -16,8 +16,8 @@ use tablekeeper::model::value::{Kind, MARKER};
 use tablekeeper::plan::state;
 
 use super::args::{InfraArgs, OutputFormat};
-use super::context::{Exit, Outcome, load_model};
-use super::output::{json, line};
+use super::context::{Exit, Outcome, load_model, usage};
+use super::output::{GOOD, json, line, paint};
 
 const TEMPLATE: &str = include_str!("../../infra/template.yaml");
 const BEGIN: &str = "#< ";
@@ -25,11 +25,45 @@ const END: &str = "#>";
 
 pub fn run(args: &InfraArgs, format: OutputFormat) -> Outcome {
     let model = load_model(&args.model)?;
+    let tables = Tables::of(&model.table);
+    let Some(out) = &args.out else {
+        match format {
+            OutputFormat::Json => json(&tables)?,
+            OutputFormat::Text => line(template(&args.model.model, &model)?.trim_end()),
+        }
+        return Ok(Exit::Fine);
+    };
+    let written = Written { template: out };
     match format {
-        OutputFormat::Json => json(&Tables::of(&model.table))?,
-        OutputFormat::Text => line(template(&args.model.model, &model)?.trim_end()),
+        OutputFormat::Json => {
+            replace(out, &(serde_json::to_string_pretty(&tables)? + "\n")).map_err(usage)?;
+            json(&written)?;
+        }
+        OutputFormat::Text => {
+            replace(out, &template(&args.model.model, &model)?).map_err(usage)?;
+            line(format_args!("{} {}", paint(GOOD, "wrote"), out.display()));
+        }
     }
     Ok(Exit::Fine)
+}
+
+#[derive(Serialize)]
+struct Written<'w> {
+    template: &'w Path,
+}
+
+/// Writes a file whole or not at all: beside its place, and then into it.
+fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
+    let shown = path.display();
+    let name = path.file_name().with_context(|| format!("`{shown}` names no file; give --out a file"))?;
+    let mut new = std::ffi::OsString::from(".");
+    new.push(name);
+    new.push(format!(".{}.new", std::process::id()));
+    let new = path.with_file_name(new);
+    std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, path)).with_context(|| {
+        let _ = std::fs::remove_file(&new);
+        format!("cannot write `{shown}`; it is as it was")
+    })
 }
 
 // ---- the tables as CloudFormation has them ------------------------------------------------------------------------
@@ -221,10 +255,13 @@ fn schema<'m>(partition: &'m [KeyAttribute], sort: &'m [KeyAttribute]) -> Vec<El
 
 // ---- the whole template -------------------------------------------------------------------------------------------
 
-/// The template for a model; `named` is how the command line names it.
+/// The template for a model; `named` is how the command line names it. A file is named as it lies in the functions' packages: without
+/// folders.
 pub fn template(named: &str, model: &Model) -> anyhow::Result<String> {
+    let named = Path::new(named).file_name().map_or_else(|| named.into(), |name| name.to_string_lossy());
     let regions = [
-        ("parameters", parameters(named, model)?),
+        ("heading", heading(&named)),
+        ("parameters", parameters(&named, model)?),
         ("table", Keys::of(&model.table).lines()?),
         ("state", Keys::of_state().lines()?),
         ("filters", filters(&model.table)?),
@@ -253,14 +290,21 @@ fn fill(template: &str, regions: &BTreeMap<&str, Vec<String>>) -> anyhow::Result
     Ok(filled)
 }
 
-/// The parameters whose defaults a model decides. A model file is named as it lies in the functions' packages: without folders.
-fn parameters(named: &str, model: &Model) -> serde_json::Result<Vec<String>> {
-    let file = Path::new(named).file_name().map_or_else(|| named.into(), |name| name.to_string_lossy());
+fn heading(file: &str) -> Vec<String> {
+    vec![
+        format!("# Printed by `tablekeeper infra --model {}`. What that model decides stands between `#<` and `#>`:", file.escape_debug()),
+        "# change it in the model and print again, which writes all else as the program has it; so keep changes of your own elsewhere, too."
+            .to_owned(),
+    ]
+}
+
+/// The parameters whose defaults a model decides.
+fn parameters(file: &str, model: &Model) -> serde_json::Result<Vec<String>> {
     let named_table = r#"AllowedPattern: "[A-Za-z0-9_.-]{3,255}""#;
     let parameters: [(&str, &str, &str, &str); 4] = [
         (
             "Model",
-            &file,
+            file,
             "MinLength: 1",
             "A shipped model by name, or a model file's path inside the functions' packages",
         ),

@@ -11,7 +11,6 @@ use anyhow::Context as _;
 use serde::Serialize;
 use tablekeeper::model::load;
 use tablekeeper::model::shipped::shipped;
-use tablekeeper::model::spec::Model;
 
 use super::args::{InitArgs, OutputFormat};
 use super::context::{Exit, Outcome, Stop, make_directory, usage};
@@ -24,21 +23,30 @@ const EXAMPLE_NAME: &str = "my-table";
 /// A table's name has 3 characters at least, a model's 64 at most.
 const NAME_LENGTHS: std::ops::RangeInclusive<usize> = 3..=64;
 
+/// Where the packages lie in their bucket; `aws s3 cp` keeps the folders that cargo-lambda makes.
+const PACKAGES: &str = concat!("tablekeeper/", env!("CARGO_PKG_VERSION"));
+
 #[derive(Serialize)]
 struct Written<'w> {
     model: &'w str,
     parameters: &'w str,
     template: &'w str,
-    /// Commands to go on with.
-    next: [String; 3],
+    /// What to go on with, in this order.
+    next: Vec<Step>,
+}
+
+#[derive(Serialize)]
+struct Step {
+    when: &'static str,
+    command: String,
 }
 
 /// One parameter of the stack, in the one form that `deploy`, `create-stack` and `update-stack` all read.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct Parameter<'p> {
+struct Parameter {
     parameter_key: &'static str,
-    parameter_value: &'p str,
+    parameter_value: String,
 }
 
 pub fn run(args: &InitArgs, format: OutputFormat) -> Outcome {
@@ -49,12 +57,12 @@ pub fn run(args: &InitArgs, format: OutputFormat) -> Outcome {
         .model;
     let texts = [
         (args.out.join(&file), source),
-        (args.out.join("parameters.json"), parameters(&file, &model)?),
+        (args.out.join("parameters.json"), parameters()?),
         (args.out.join("stack.yaml"), infra::template(&file, &model)?),
     ];
     write(args, &texts)?;
     let [model, parameters, template] = texts.each_ref().map(|(path, _)| path.to_string_lossy());
-    let next = next(&name, &model, &parameters, &template);
+    let next = next(&name, texts.each_ref().map(|(path, _)| path.as_path()))?;
     let written = Written { model: &model, parameters: &parameters, template: &template, next };
     match format {
         OutputFormat::Json => json(&written)?,
@@ -106,18 +114,16 @@ fn named(text: &str, name: &str) -> String {
     text.lines().map(rename).collect()
 }
 
-/// What a stack is told. What the user has to say is empty: the stack refuses a package without a bucket in words.
-fn parameters(file: &str, model: &Model) -> anyhow::Result<String> {
-    let package = format!("tablekeeper/{}/stream.zip", env!("CARGO_PKG_VERSION"));
+/// What a stack is told beyond what the template has from the model: that is said once, in the template. What the user has to say is
+/// empty: the stack refuses a package without a bucket in words.
+fn parameters() -> anyhow::Result<String> {
+    let package = |function| format!("{PACKAGES}/{function}/bootstrap.zip");
     let parameters = [
-        ("Model", file),
-        ("TableName", &model.table.name),
-        ("StateTableName", &model.table.state_table),
-        ("Zone", model.zone.name()),
-        ("ExistingStreamArn", ""),
-        ("CodeBucket", ""),
-        ("CodeKey", &package),
-        ("AlarmEmail", ""),
+        ("CodeBucket", String::new()),
+        ("CodeKey", package("lambda-stream")),
+        ("ScheduleCodeKey", package("lambda-schedule")),
+        ("AlarmEmail", String::new()),
+        ("ExistingStreamArn", String::new()),
     ]
     .map(|(parameter_key, parameter_value)| Parameter { parameter_key, parameter_value });
     Ok(serde_json::to_string_pretty(&parameters)? + "\n")
@@ -151,23 +157,55 @@ fn create(path: &Path) -> Result<File, Stop> {
 
 fn occupied(files: &str) -> Stop {
     usage(anyhow::anyhow!(
-        "there is {files} already, and nothing is overwritten; move it away, or write elsewhere by --out DIR or --name NAME"
+        "there is {files} already, and nothing is overwritten; move it away, or write elsewhere by --out DIR"
     ))
 }
 
-fn next(name: &str, model: &str, parameters: &str, template: &str) -> [String; 3] {
+/// All steps from the files to a stack. Files are named from the root on, for packages are built in another folder than this one.
+fn next(name: &str, files: [&Path; 3]) -> anyhow::Result<Vec<Step>> {
     // Names of stacks have no underscores.
     let stack = name.replace('_', "-");
-    let [model, template, file] = [model, template, &format!("file://{parameters}")].map(shell_word);
-    [
-        format!("tablekeeper check {model}"),
+    let mut places = Vec::new();
+    for file in files {
+        let place = std::path::absolute(file).with_context(|| format!("cannot say where `{}` is", file.display()))?;
+        places.push(place.to_string_lossy().into_owned());
+    }
+    let parameters = shell_word(&format!("file://{}", places[1]));
+    let (model, template) = (shell_word(&places[0]), shell_word(&places[2]));
+    let step = |when, command| Step { when, command };
+    Ok(vec![
+        step("When the model says what you have:", format!("tablekeeper check {model}")),
         // The template has the table of the model as it was then.
-        format!("tablekeeper infra --model {model} > {template}"),
-        format!(
-            "aws cloudformation deploy --stack-name {stack} --template-file {template} --capabilities CAPABILITY_IAM \
-             --parameter-overrides {file}"
+        step(
+            "Whenever the model's table, keys, indexes or zone changed:",
+            format!("tablekeeper infra --model {model} --out {template}"),
         ),
-    ]
+        step(
+            "In the folder of Tablekeeper's sources, build the packages (cargo-lambda, see infra/README.md):",
+            "cargo lambda build --profile lambda --arm64 --output-format zip --no-default-features --features lambda --bin lambda-stream && \
+             cargo lambda build --release --arm64 --output-format zip --no-default-features --features schedule --bin lambda-schedule"
+                .to_owned(),
+        ),
+        step(
+            "There, put the model into both, and with it the files of reports of your own; without it they cannot start:",
+            format!(
+                "for function in stream schedule; do zip --junk-paths target/lambda/lambda-$function/bootstrap.zip {model}; done"
+            ),
+        ),
+        step(
+            "There, copy them into your bucket, in place of MY-PACKAGES:",
+            format!(
+                "aws s3 cp target/lambda s3://MY-PACKAGES/{PACKAGES} --recursive --exclude '*' --include '*/bootstrap.zip'"
+            ),
+        ),
+        step(
+            "When CodeBucket and AlarmEmail are filled in, with AWS CLI version 2, which reads them from a file:",
+            format!(
+                "aws cloudformation deploy --stack-name {stack} --template-file {template} --capabilities CAPABILITY_IAM \
+                 --parameter-overrides {parameters}"
+            ),
+        ),
+    ])
 }
 
 /// A word that a shell takes as it is.
@@ -183,7 +221,10 @@ fn shell_word(word: &str) -> String {
 fn show(written: &Written<'_>) {
     let files = [
         (written.model, "the model: say in it what your keys, items, counts and dates are"),
-        (written.parameters, "the stack's parameters: fill in CodeBucket and AlarmEmail"),
+        (
+            written.parameters,
+            "the stack's parameters: fill in CodeBucket and AlarmEmail; without ScheduleCodeKey nothing runs by the clock",
+        ),
         (written.template, "the stack's template, with the model's table in place"),
     ];
     let width = files.iter().map(|(path, _)| path.chars().count()).max().unwrap_or(0);
@@ -191,13 +232,7 @@ fn show(written: &Written<'_>) {
         line(format_args!("{} {path:width$}  {what}", paint(GOOD, "wrote")));
     }
     heading("Next");
-    let [check, render, deploy] = &written.next;
-    let steps = [
-        ("When the model says what you have:", check),
-        ("Whenever its table, keys or indexes changed:", render),
-        ("When the function's package is in your bucket, see infra/README.md:", deploy),
-    ];
-    for (when, command) in steps {
+    for Step { when, command } in &written.next {
         line(format_args!("  {when}\n    {}", paint(BOLD, command)));
     }
 }

@@ -6,12 +6,12 @@ use anyhow::Context as _;
 use chrono::NaiveDate;
 use serde::Serialize;
 use tablekeeper::adapters::analytics::{self, ReportError};
+use tablekeeper::adapters::definitions::{self, Found};
 use tablekeeper::adapters::page::{self, Encoding, File, Files};
 use tablekeeper::engine::ports::Clock as _;
 use tablekeeper::model::key::TableKey;
 use tablekeeper::model::spec::Model;
 use tablekeeper::model::value::Item;
-use tablekeeper::report::builtin::BUILTIN;
 use tablekeeper::report::definition::{self, Definition};
 use tablekeeper::report::input::Freshness;
 
@@ -32,14 +32,17 @@ pub struct Written {
 
 pub async fn run(args: &ReportArgs, format: OutputFormat) -> Outcome {
     let model = model_for_table(&args.table)?;
-    let names = if args.report.is_empty() { model.reports.names.clone() } else { args.report.clone() };
+    // A person names files from where they are, a model from where it lies itself.
+    let beside = args.report.is_empty().then_some(args.table.model.model.as_str());
+    let named = || model.reports.names.iter().map(|report| report.name.clone()).collect();
+    let names: Vec<String> = if beside.is_some() { named() } else { args.report.clone() };
     if names.is_empty() {
-        let shipped = shipped_names();
+        let shipped = definitions::shipped_names();
         return Err(usage(anyhow::anyhow!(
             "the model names no report; choose one with --report: a file, or a shipped report: {shipped}"
         )));
     }
-    let definitions = names.iter().map(|name| definition(name)).collect::<Result<Vec<Definition>, Stop>>()?;
+    let definitions = names.iter().map(|name| definition(name, beside)).collect::<Result<Vec<Definition>, Stop>>()?;
     let as_of = match args.as_of {
         Some(day) => day,
         None => tablekeeper::adapters::clock::SystemClock::new().now().with_timezone(&model.zone).date_naive(),
@@ -84,27 +87,16 @@ async fn items(args: &ReportArgs, model: &Model) -> Result<FromFile<Vec<(TableKe
     Ok(FromFile { read: items, ..FromFile::default() })
 }
 
-fn shipped_names() -> String {
-    BUILTIN.map(|(name, _)| name).join(", ")
+/// A report definition: a file, or a shipped one by name; `model` is how the model that names it is named.
+pub fn definition(which: &str, model: Option<&str>) -> Result<Definition, Stop> {
+    let source = source(definitions::find(which, model).map_err(usage)?);
+    definition::parse(&source.text, &source.name).map_err(|faults| refuse("report", &source, &faults))
 }
 
-/// A report definition: a file, or a shipped one by name.
-pub fn definition(which: &str) -> Result<Definition, Stop> {
-    let shipped = BUILTIN.iter().find(|(name, _)| *name == which);
-    let (text, place) = match shipped {
-        Some((name, text)) => ((*text).to_owned(), format!("reports/{name}.toml")),
-        None => {
-            let text = std::fs::read_to_string(which)
-                .with_context(|| {
-                    format!("cannot read the report `{which}`; give a file, or a shipped report: {}", shipped_names())
-                })
-                .map_err(usage)?;
-            (text, which.to_owned())
-        }
-    };
-    let name =
-        Path::new(which).file_stem().map_or_else(|| which.to_owned(), |stem| stem.to_string_lossy().into_owned());
-    definition::parse(&text, &name).map_err(|faults| refuse("report", &Source { text, place, name }, &faults))
+/// A definition's text as faults are shown in it.
+pub fn source(found: Found) -> Source {
+    let Found { name, place, text } = found;
+    Source { text, place, name }
 }
 
 /// Runs the reports over the items and writes page and CSV files into the directory `out`.

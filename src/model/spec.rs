@@ -4,6 +4,7 @@
 //! entity, a template's attribute) have been checked by the loader, so they may be looked up without a fallback.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use chrono_tz::Tz;
 
@@ -179,8 +180,16 @@ pub struct Expiry {
 /// What is printed of the table where nobody says more.
 #[derive(Debug, Clone, Default)]
 pub struct ReportDefaults {
-    /// Names of the report definitions that `report` prints when none is named.
-    pub names: Vec<String>,
+    /// The report definitions that `report` prints when none is named.
+    pub names: Vec<ReportName>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReportName {
+    /// A shipped report's, or a file.
+    pub name: String,
+    /// The bytes of the model file where it stands.
+    pub span: Range<usize>,
 }
 
 impl Model {

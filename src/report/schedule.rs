@@ -20,6 +20,16 @@ const EARLIER_MAX: usize = 1000;
 /// ago, what comes each leap day must be found at all.
 const LOOK_BACK_DAYS: [i64; 4] = [2, 62, 800, 3700];
 
+/// The fields, and what each takes.
+const FIELDS: [(&str, &str); 5] = [
+    ("minute", "0 to 59"),
+    ("hour", "0 to 23"),
+    ("day of month", "1 to 31, `L` for the last"),
+    ("month", "1 to 12 or JAN to DEC"),
+    ("weekday", "1 (Monday) to 7, 0 for Sunday, too, or MON to SUN"),
+];
+const NICKNAMES: &str = "`@hourly`, `@daily`, `@weekly`, `@monthly` and `@yearly`";
+
 /// A schedule that has slots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schedule(Cron);
@@ -44,7 +54,7 @@ impl Schedule {
             return Err(format!("it has {fields} fields, not 5"));
         }
         let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
-        let schedule = Schedule(parser.parse(text).map_err(reason)?);
+        let schedule = Schedule(parser.parse(text).map_err(|error| reason(&parser, text, error))?);
         match schedule.next(DateTime::UNIX_EPOCH, Tz::UTC) {
             Some(_) => Ok(schedule),
             None => Err("there is no such day".to_owned()),
@@ -69,8 +79,22 @@ impl Schedule {
     }
 }
 
-/// The library's words, without its own names.
-fn reason(error: CronError) -> String {
+/// What is wrong with an expression. The library does not say where, so each field is read alone.
+fn reason(parser: &CronParser, text: &str, error: CronError) -> String {
+    let text = text.trim();
+    if text.starts_with('@') {
+        return format!("there is no `{text}`, only {NICKNAMES}");
+    }
+    let alone = |at: usize, field: &str| {
+        let mut fields = ["*"; FIELDS.len()];
+        fields[at] = field;
+        parser.parse(&fields.join(" "))
+    };
+    let mut fields = text.split_whitespace().zip(FIELDS).enumerate();
+    if let Some((_, (field, (name, range)))) = fields.find(|(at, (field, _))| alone(*at, field).is_err()) {
+        return format!("its {name} is `{field}`; write {range}, `*`, or lists, ranges and steps of these");
+    }
+    // The library's words, without its own names.
     match error {
         CronError::EmptyPattern => "it is empty".to_owned(),
         CronError::InvalidPattern(said) | CronError::IllegalCharacters(said) | CronError::ComponentError(said) => said,
@@ -185,15 +209,41 @@ mod tests {
             ("0 7 * *", "4 fields"),
             ("0 0 7 * * 1", "6 fields"),
             ("0 7 30 2 *", "no such day"),
-            ("0 25 * * *", "out of bounds"),
-            ("0 7 * * MOO", ""),
-            ("@never", ""),
+            ("60 7 * * *", "its minute is `60`; write 0 to 59"),
+            ("0 25 * * *", "its hour is `25`; write 0 to 23"),
+            ("0 7 0 * *", "its day of month is `0`; write 1 to 31"),
+            ("0 7 * 13 *", "its month is `13`; write 1 to 12 or JAN"),
+            ("0 7 * * MOO", "its weekday is `MOO`; write 1 (Monday) to 7"),
+            ("0 7 * * 8", "its weekday is `8`"),
+            ("0 7 5- * 8", "its day of month is `5-`"),
+            ("@never", "there is no `@never`, only `@hourly`"),
         ] {
             let reason = Schedule::parse(text).unwrap_err();
-            assert!(reason.contains(said) && !reason.is_empty(), "`{text}`: {reason}");
+            assert!(reason.contains(said), "`{text}`: {reason}");
         }
-        for text in ["0 7 * * MON-FRI", "*/15 6-18 * * *", "0 7 L * *", "0 7 * * 5#L", "@monthly"] {
+        for text in
+            ["0 7 * * MON-FRI", "*/15 6-18 * * *", "0 7 L * *", "0 7 LW * *", "0 7 15W * *", "0 7 1,15 JAN-JUN *"]
+        {
             assert!(Schedule::parse(text).is_ok(), "{text}");
+        }
+    }
+
+    /// What reports/README.md says of names and numbers.
+    #[test]
+    fn several_ways_of_writing_are_one_schedule() {
+        let next = |text: &str| Schedule::parse(text).unwrap().next(at("2026-06-01T12:00:00Z"), Tz::UTC).unwrap();
+        for (one, other, slot) in [
+            ("0 7 * * 0", "0 7 * * 7", "2026-06-07T07:00:00Z"),
+            ("0 7 * * 0", "0 7 * * sun", "2026-06-07T07:00:00Z"),
+            ("0 7 * * 5#2", "0 7 * * FRI#2", "2026-06-12T07:00:00Z"),
+            ("0 7 * * 5#L", "0 7 * * 5L", "2026-06-26T07:00:00Z"),
+            ("0 0 * * 7", "@weekly", "2026-06-07T00:00:00Z"),
+            ("0 0 1 JAN *", "@yearly", "2027-01-01T00:00:00Z"),
+            ("0 0 1 * *", "@monthly", "2026-07-01T00:00:00Z"),
+            ("0 0 * * *", "@daily", "2026-06-02T00:00:00Z"),
+            ("0 * * * *", "@hourly", "2026-06-01T13:00:00Z"),
+        ] {
+            assert_eq!((next(one), next(other)), (at(slot), at(slot)), "{one} and {other}");
         }
     }
 }

@@ -69,6 +69,41 @@ async fn check_says_0_or_2() {
 }
 
 #[tokio::test]
+async fn check_reads_the_reports_beside_a_model_and_report_prints_them() {
+    let folder = Folder::new();
+    let source = std::fs::read_to_string(format!("{}/models/quality.toml", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let names = r#"names = ["quality-weekly", "mine.toml"]"#;
+    let model = folder.write("own.toml", &source.replacen(r#"names = ["quality-weekly"]"#, names, 1));
+    let (line, start) = source.lines().zip(1..).find(|(text, _)| text.starts_with("names = [")).unwrap();
+    assert!(line.contains("quality-weekly"));
+    let (out, _) = ends(2, &["check", &model, "--format", "json"]).await;
+    let checked: Json = serde_json::from_str(&out).unwrap();
+    let fault = &checked[0]["faults"].as_array().unwrap().last().unwrap().clone();
+    assert_eq!((&fault["code"], &fault["file"]), (&json!("C105"), &json!(model)), "{out}");
+    assert_eq!((&fault["line"], &fault["column"]), (&json!(start), &json!(28)), "{fault}");
+    assert!(fault["message"].as_str().unwrap().contains("`mine.toml` is no shipped report"), "{fault}");
+
+    let report =
+        std::fs::read_to_string(format!("{}/reports/quality-weekly.toml", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let mine = folder.write("mine.toml", &report.replacen("\"0 7 * * 1\"", "\"0 25 * * *\"", 1));
+    let (out, _) = ends(2, &["check", &model, "--format", "json"]).await;
+    let checked: Json = serde_json::from_str(&out).unwrap();
+    let faults = checked[0]["faults"].as_array().unwrap();
+    let fault = faults.iter().find(|fault| fault["file"] == json!(mine)).expect("a fault of the report");
+    assert_eq!((&fault["code"], &checked[0]["ok"]), (&json!("C213"), &json!(false)), "{fault}");
+    assert!(fault["message"].as_str().unwrap().contains("its hour is `25`; write 0 to 23"), "{fault}");
+    let (out, _) = ends(2, &["check", &model]).await;
+    assert!(out.contains("mine.toml:") && out.contains("C213") && !out.contains("sound"), "{out}");
+
+    folder.write("mine.toml", &report);
+    ends(0, &["check", &model]).await;
+    let out = folder.write("out", "");
+    std::fs::remove_file(&out).unwrap();
+    ends(0, &["report", "--model", &model, "--items", "models/quality.items.jsonl", "--out", &out]).await;
+    assert!(std::path::Path::new(&out).join("mine.html").is_file());
+}
+
+#[tokio::test]
 async fn derive_and_audit_say_0_1_2_or_3() {
     let folder = Folder::new();
     let good = folder.write("good.jsonl", GOOD);

@@ -54,11 +54,11 @@ async fn the_template_in_the_repository_is_the_one_of_its_model() {
     let printed = infra("quality", &[]).await;
     assert!(
         printed == stored,
-        "infra/template.yaml is not what is printed; tablekeeper infra --model quality > infra/template.yaml"
+        "infra/template.yaml is not what is printed; tablekeeper infra --model quality --out infra/template.yaml"
     );
     // Another model changes nothing but what a model decides.
     let other = infra("skills", &[]).await;
-    let regions = ["#< parameters", "#< table", "#< state", "#< filters"];
+    let regions = ["#< heading", "#< parameters", "#< table", "#< state", "#< filters"];
     for region in regions {
         assert!(printed.contains(region) && other.contains(region), "{region}");
     }
@@ -142,6 +142,7 @@ async fn a_model_of_ones_own_decides_its_table() {
 
     let template = infra(file, &[]).await;
     for line in [
+        "# Printed by `tablekeeper infra --model wide.toml`. What that model decides stands between `#<` and `#>`:",
         // As it lies in the package: without folders.
         "    Default: \"wide.toml\"",
         "    Default: \"wide\"",
@@ -155,6 +156,35 @@ async fn a_model_of_ones_own_decides_its_table() {
     }
     let ran = tablekeeper(&["infra", "--model", "no-such-model"]).await;
     assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{}", ran.err);
+}
+
+#[tokio::test]
+async fn a_template_is_written_whole_or_not_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (model, stack) = (path("wide.toml"), path("stack.yaml"));
+    std::fs::write(&model, WIDE).unwrap();
+    std::fs::write(&stack, "of before").unwrap();
+    let printed = infra(&model, &[]).await;
+    let said = infra(&model, &["--out", &stack]).await;
+    assert!(said.starts_with("wrote ") && said.contains("stack.yaml"), "{said}");
+    assert_eq!(std::fs::read_to_string(&stack).unwrap(), printed);
+    let said = infra(&model, &["--out", &path("tables.json"), "--format", "json"]).await;
+    assert_eq!(serde_json::from_str::<Json>(&said).unwrap(), json!({ "template": path("tables.json") }));
+    let stored: Json = serde_json::from_str(&std::fs::read_to_string(path("tables.json")).unwrap()).unwrap();
+    assert_eq!(stored, tables(&model).await);
+
+    std::fs::write(&model, "version = 1\nnonsense = 1\n").unwrap();
+    let ran = tablekeeper(&["infra", "--model", &model, "--out", &stack]).await;
+    assert_eq!(ran.code, 2, "{}", ran.err);
+    assert_eq!(std::fs::read_to_string(&stack).unwrap(), printed, "a model at fault takes nothing away");
+    // A place that cannot be written is named, and nothing is left beside it.
+    std::fs::create_dir(path("taken")).unwrap();
+    for place in [path("taken"), path("nowhere/stack.yaml"), "..".to_owned()] {
+        let ran = tablekeeper(&["infra", "--model", "quality", "--out", &place]).await;
+        assert!(ran.code == 2 && ran.err.contains(&place), "{}", ran.err);
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 4);
 }
 
 fn part(element: &Json) -> (&str, &str) {

@@ -63,9 +63,13 @@ async fn every_beginning_is_sound_and_its_files_fit_together() {
         for name in given.keys() {
             assert!(files["stack.yaml"].contains(&format!("\n  {name}:\n    Type: ")), "no parameter {name}");
         }
+        // What the model says is in the template alone: it would be of before when the model changes.
+        let names: Vec<&str> = given.keys().copied().collect();
+        assert_eq!(names, ["AlarmEmail", "CodeBucket", "CodeKey", "ExistingStreamArn", "ScheduleCodeKey"]);
         let table = &loaded.table;
-        assert_eq!((given["Model"], given["TableName"]), (file.as_str(), table.name.as_str()));
-        assert_eq!((given["StateTableName"], given["Zone"]), (table.state_table.as_str(), loaded.zone.name()));
+        for said in [&file, &table.name, &table.state_table, loaded.zone.name()] {
+            assert!(files["stack.yaml"].contains(&format!("\n    Default: \"{said}\"\n")), "{said}");
+        }
     }
 }
 
@@ -114,9 +118,11 @@ async fn the_next_commands_are_printed_and_work() {
     let ran = tablekeeper(&["init", "--name", "orders", "--out", out.to_str().unwrap(), "--format", "json"]).await;
     let written = ran.json();
     assert_eq!(written["model"], json!(out.join("orders.toml").to_str().unwrap()));
-    let next: Vec<&str> = written["next"].as_array().unwrap().iter().map(|command| command.as_str().unwrap()).collect();
-    assert!(next[2].starts_with("aws cloudformation deploy --stack-name orders --template-file "), "{next:?}");
-    assert!(next[2].contains("--parameter-overrides 'file://"), "{next:?}");
+    let steps = written["next"].as_array().unwrap();
+    let next: Vec<&str> = steps.iter().map(|step| step["command"].as_str().unwrap()).collect();
+    assert!(next[5].starts_with("aws cloudformation deploy --stack-name orders --template-file "), "{next:?}");
+    assert!(next[5].contains("--parameter-overrides 'file:///"), "{next:?}");
+    assert!(steps[5]["when"].as_str().unwrap().contains("AWS CLI version 2"), "{steps:?}");
     // As a shell takes them.
     let before = files(&out);
     for command in &next[..2] {
@@ -135,9 +141,33 @@ async fn the_next_commands_are_printed_and_work() {
         "Next",
         "tablekeeper check ",
         "tablekeeper infra --model ",
+        "cargo lambda build ",
+        "zip --junk-paths ",
+        "aws s3 cp ",
         "aws cloudformation deploy --stack-name stock ",
     ] {
         assert!(text.contains(word), "{word}: {text}");
+    }
+}
+
+/// What is built, packed, copied and deployed is the same in `infra/README.md`.
+#[tokio::test]
+async fn the_way_to_a_stack_is_that_of_the_documentation() {
+    let words = |text: &str| text.replace("\\\n", " ").split_whitespace().collect::<Vec<_>>().join(" ");
+    let readme = words(&fs::read_to_string("infra/README.md").unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    let ran = tablekeeper(&["init", "--name", "my-model", "--out", out, "--format", "json"]).await;
+    for step in &ran.json()["next"].as_array().unwrap()[2..5] {
+        let command = step["command"].as_str().unwrap().replace(&format!("{out}/"), "");
+        assert!(readme.contains(&words(&command)), "{command}");
+    }
+    let parameters: Vec<Json> = serde_json::from_str(&files(folder.path())["parameters.json"]).unwrap();
+    for (function, name) in [("lambda-stream", "CodeKey"), ("lambda-schedule", "ScheduleCodeKey")] {
+        let given = parameters.iter().find(|given| given["ParameterKey"] == name).unwrap();
+        let key = given["ParameterValue"].as_str().unwrap();
+        assert!(key.ends_with(&format!("/{function}/bootstrap.zip")), "{key}");
+        assert!(readme.contains(&format!(" {name}={key} ")), "{name}={key}");
     }
 }
 

@@ -334,8 +334,8 @@ fn the_reports_that_a_shipped_model_names_fit_it() {
         let model = model(name);
         assert!(!model.reports.names.is_empty());
         for report_name in model.reports.names.clone() {
-            let data = report(&model, &report_name, sample(name), AS_OF);
-            assert_eq!(data.left_out, [], "{name}: {report_name}");
+            let data = report(&model, &report_name.name, sample(name), AS_OF);
+            assert_eq!(data.left_out, [], "{name}: {report_name:?}");
         }
     }
 }

@@ -291,8 +291,12 @@ impl Show<'_> {
     async fn report(&self, args: &DemoArgs, today: NaiveDate) -> Result<Vec<Written>, Stop> {
         let model = &self.tables.model;
         let items = self.source_items().await?;
-        let definitions =
-            model.reports.names.iter().map(|name| report::definition(name)).collect::<Result<Vec<_>, _>>()?;
+        let definitions = model
+            .reports
+            .names
+            .iter()
+            .map(|report| report::definition(&report.name, None))
+            .collect::<Result<Vec<_>, _>>()?;
         let freshness = Freshness { source: Some(model.table.name.clone()), ..Freshness::default() };
         let written = report::write(model, &definitions, items, today, freshness, &args.out)?;
         if self.text {

@@ -27,7 +27,11 @@ use super::derived::Severity;
 use super::key::hex;
 use super::position::Fault;
 use super::reader::{Fields, Sink};
+use super::rule::Rule;
 use super::spec::Model;
+
+/// What a model breaks that names a report which is not there; those find out who may read files.
+pub const UNKNOWN_REPORT: Rule = rules::UNKNOWN_VALUE;
 
 /// A model and the warnings about it.
 #[derive(Debug, Clone)]

@@ -30,7 +30,7 @@ fault_rules! {
         "A value of another TOML type than the key takes, for example a number where text belongs. Write the type that the \
          message names.";
     UNKNOWN_VALUE = "C105" "unknown-value" Error
-        "A word that is none of those the key takes: a type, a format, a severity or a rule's code. Write one of them.";
+        "A word that is none of those the key takes: a type, a format, a severity, a rule's code or a report. Write one of them.";
     UNKNOWN_ZONE = "C106" "unknown-zone" Error
         "`zone` is not a name of the IANA time zone database. Dates end with the civil day there, so a guess would make every \
          alert a few hours wrong. Write a name such as `Europe/Berlin` or `UTC`.";

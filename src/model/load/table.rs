@@ -8,7 +8,7 @@ use chrono_tz::{TZ_VARIANTS, Tz};
 use super::{derived, entity, rules};
 use crate::model::derived::Severity;
 use crate::model::reader::{Field, Fields, Sink, path, suggest};
-use crate::model::spec::{Index, KeyAttribute, Model, ReportDefaults, Table};
+use crate::model::spec::{Index, KeyAttribute, Model, ReportDefaults, ReportName, Table};
 use crate::model::value::{Kind, MARKER};
 
 /// The version of the file's format that this release reads.
@@ -306,7 +306,7 @@ fn read_reports(sink: &mut Sink, root: &mut Fields<'_>) -> ReportDefaults {
     let Some(mut fields) = root.take(sink, "reports").and_then(|field| field.fields(sink)) else {
         return ReportDefaults::default();
     };
-    let names = fields.take_texts(sink, "names");
+    let names = fields.take(sink, "names").map(|field| field.placed_texts(sink)).unwrap_or_default();
     fields.finish(sink);
-    ReportDefaults { names }
+    ReportDefaults { names: names.into_iter().map(|(name, span)| ReportName { name, span }).collect() }
 }

@@ -445,23 +445,32 @@ impl<'t> Field<'t> {
 
     /// A list of texts, or one alone, each of them once.
     pub fn texts(&self, sink: &mut Sink) -> Vec<String> {
+        self.placed_texts(sink).into_iter().map(|(text, _)| text).collect()
+    }
+
+    /// As [`Field::texts`], each with the bytes where it stands.
+    pub fn placed_texts(&self, sink: &mut Sink) -> Vec<(String, Range<usize>)> {
         self.distinct(sink, Field::text)
     }
 
     /// A list of plain values, or one alone, each of them once.
     pub fn scalars(&self, sink: &mut Sink) -> Vec<String> {
-        self.distinct(sink, Field::scalar)
+        self.distinct(sink, Field::scalar).into_iter().map(|(value, _)| value).collect()
     }
 
-    fn distinct(&self, sink: &mut Sink, read: impl Fn(&Field<'t>, &mut Sink) -> Option<String>) -> Vec<String> {
-        let mut values: Vec<String> = Vec::new();
+    fn distinct(
+        &self,
+        sink: &mut Sink,
+        read: impl Fn(&Field<'t>, &mut Sink) -> Option<String>,
+    ) -> Vec<(String, Range<usize>)> {
+        let mut values: Vec<(String, Range<usize>)> = Vec::new();
         for element in self.one_or_more(sink) {
             let Some(value) = read(&element, sink) else { continue };
-            if values.contains(&value) {
+            if values.iter().any(|(known, _)| *known == value) {
                 let message = format!("`{value}` stands twice in `{}`", self.name());
                 sink.fault(&sink.grammar.duplicate, element.span(), message, "keep one");
             } else {
-                values.push(value);
+                values.push((value, element.span()));
             }
         }
         values
