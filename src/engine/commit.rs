@@ -86,6 +86,9 @@ pub(super) type Works = BTreeMap<TableKey, Work>;
 
 /// Attempts with one request after some item was set aside: whatever is in its way may be in everybody's.
 const ATTEMPTS_AFTER_MAX: u32 = 3;
+/// Transactions that are held up before the rest is given up as well: where everything is contended, trying all of it would take longer
+/// than a function has.
+const HELD_UP_MAX: usize = 5;
 
 /// What became of a plan.
 enum Attempt {
@@ -99,8 +102,15 @@ enum Attempt {
 struct Round {
     /// Pre-empted; they go into the next round.
     again: Vec<TableKey>,
-    /// Why some items were set aside.
-    held_up: Option<CommitError>,
+    held_up: HeldUp,
+}
+
+/// What was set aside.
+#[derive(Default)]
+struct HeldUp {
+    transactions: usize,
+    /// Why the last of them was.
+    error: Option<CommitError>,
 }
 
 /// What became of a transaction.
@@ -121,17 +131,17 @@ impl<S: Store, C: Clock> Engine<S, C> {
     /// Makes all wishes true. On an error the works without a finish are those that are not durable.
     pub(super) async fn commit(&self, works: &mut Works, report: &mut BatchReport) -> Result<(), CommitError> {
         let mut todo: Vec<TableKey> = works.keys().cloned().collect();
-        let mut held_up = None;
+        let mut held_up = HeldUp::default();
         for round in 0..self.settings.rounds_max {
             if round > 0 && !todo.is_empty() {
                 self.settings.patience.pause(&self.clock, round - 1).await;
             }
             let read_at = self.clock.now();
             let deltas = self.prepare(works, &todo, report).await?;
-            let ran = self.run(works, deltas, read_at, held_up.take(), report).await?;
+            let ran = self.run(works, deltas, read_at, std::mem::take(&mut held_up), report).await?;
             (todo, held_up) = (ran.again, ran.held_up);
             if todo.is_empty() {
-                return held_up.map_or(Ok(()), Err);
+                return held_up.error.map_or(Ok(()), Err);
             }
         }
         match todo.into_iter().next() {
@@ -176,13 +186,13 @@ impl<S: Store, C: Clock> Engine<S, C> {
     }
 
     /// Runs transactions until every delta is committed, given way to, pre-empted, or set aside. `read_at` is when the
-    /// ledger rows were asked for, `held_up` why some were set aside in earlier rounds.
+    /// ledger rows were asked for, `held_up` what was set aside in earlier rounds.
     async fn run(
         &self,
         works: &mut Works,
         deltas: Vec<Delta>,
         read_at: DateTime<Utc>,
-        held_up: Option<CommitError>,
+        held_up: HeldUp,
         report: &mut BatchReport,
     ) -> Result<Round, CommitError> {
         let mut standing = Standing::default();
@@ -194,14 +204,19 @@ impl<S: Store, C: Clock> Engine<S, C> {
                     work.attempted = true;
                 }
             }
-            let patience = self.patience(round.held_up.is_some());
+            let patience = self.patience(round.held_up.transactions > 0);
             let groups = match self.attempt(&plan, read_at, &patience, report).await? {
                 Attempt::Committed => {
                     round.again.extend(settle(works, &plan, report));
                     continue;
                 }
                 Attempt::Contended { attempts, reasons } => {
-                    round.held_up = Some(CommitError::Contended { attempts });
+                    let error = CommitError::Contended { attempts };
+                    round.held_up.transactions += 1;
+                    if round.held_up.transactions > HELD_UP_MAX {
+                        return Err(error);
+                    }
+                    round.held_up.error = Some(error);
                     vec![outcome::uncontended(plan, &reasons)]
                 }
                 Attempt::Cancelled(outcome) => {

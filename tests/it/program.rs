@@ -119,7 +119,8 @@ impl Program {
     /// Kills it at once, as `kill -9` does.
     pub async fn kill(mut self) -> Ended {
         self.child.kill().expect("killed");
-        self.end().await
+        let patience = self.age() + PATIENCE;
+        self.end_within(patience).await
     }
 
     /// Asks it to stop, as `kill` does.
