@@ -31,8 +31,8 @@
 //!   numbers compare across parent and child shards.
 //! - **I4** When the stream has been read to its end, every ledger row is what its item derives now, and nothing is left of
 //!   deleted items.
-//! - **I5** No record is passed over silently: it is applied, or applied already, or not ours, or in quarantine with a finding that
-//!   says why. A gap in the stream is an error that someone sees.
+//! - **I5** No record is passed over silently: it is applied, or applied already, or not ours, or in quarantine: an item with a
+//!   finding that says why; a record that names no item in a list that `verify` shows. A gap in the stream is an error that someone sees.
 //!
 //! What follows from them is why the rest is simple: records may come again, in other batches, by two workers at once; a lost
 //! record is healed by the next one of its item; backfill, repair and a changed model are one operation,

@@ -115,7 +115,7 @@ impl Log {
     }
 
     fn given_up(&self, shard: Option<&str>, given_up: &GivenUp) {
-        let GivenUp { code, key, sequence } = given_up;
+        let GivenUp { code, key, sequence, .. } = given_up;
         match key {
             Some(key) => {
                 let shown = self.keys.then(|| key.to_string());
@@ -186,9 +186,21 @@ mod tests {
     }
 
     fn poisoned(count: usize) -> BatchReport {
-        let one = GivenUp { code: "P902".to_owned(), key: Some(secret()), sequence: None };
+        let one = GivenUp {
+            code: "P902".to_owned(),
+            key: Some(secret()),
+            sequence: None,
+            event_id: None,
+            reason: String::new(),
+        };
         let mut given_up = vec![one; count];
-        given_up.push(GivenUp { code: "P901".to_owned(), key: None, sequence: Some("111".to_owned()) });
+        given_up.push(GivenUp {
+            code: "P901".to_owned(),
+            key: None,
+            sequence: Some("111".to_owned()),
+            event_id: None,
+            reason: String::new(),
+        });
         given_up.reverse();
         BatchReport {
             records: count + 2,

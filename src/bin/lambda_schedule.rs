@@ -397,10 +397,10 @@ impl Function {
 
 fn judge(report: &VerifyReport, whole: bool) -> anyhow::Result<()> {
     let VerifyReport { source_items: items, derived_items, ledger_rows, quarantined, unsettled, .. } = report;
-    let differences = report.differences.len();
+    let (differences, malformed) = (report.differences.len(), report.malformed.len());
     info!(
         task = Task::Verify.name(),
-        whole, items, derived_items, ledger_rows, quarantined, unsettled, differences, "verified"
+        whole, items, derived_items, ledger_rows, quarantined, malformed, unsettled, differences, "verified"
     );
     let mut kinds: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for difference in &report.differences {

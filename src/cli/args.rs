@@ -72,7 +72,7 @@ pub enum Command {
     Explain(ExplainArgs),
     /// Print the deployment template (AWS CloudFormation) with the model's table in place
     Infra(InfraArgs),
-    /// Print a completion script for a shell
+    /// Print a completion script for a shell, which is no JSON whatever --format says
     #[command(after_help = "\
 Examples:
   tablekeeper completions bash > ~/.local/share/bash-completion/completions/tablekeeper
@@ -348,7 +348,19 @@ Objects of a bucket hold the records themselves. Messages of a queue say where
 in the stream they are, which keeps them for a day: what is not there any more
 is a gap, and the table is reconciled. A batch may be applied as often as one
 likes, beside workers and functions. What is applied is deleted from the bucket
-or the queue; files are left. Buckets and queues are found by the SDK's own
+or the queue; files are left. A batch is applicable (--dry-run), applied, partly
+lost or lost (its records were past retention: older than the day for which the
+stream keeps them), refused (no batch of this table) or failed. Of its records
+
+  applied          are in the derived items now
+  already applied  were there before, or something later of the item was
+  superseded       a later record of the same item in the batch stands for
+  reconciled       belong to items that were read anew and corrected
+  ours             are of derived items
+  quarantined      belong to items that were given up; a finding says why
+  malformed        name no item; `tablekeeper verify` lists them
+
+Buckets and queues are found by the SDK's own
 conventions, AWS_ENDPOINT_URL_S3 and AWS_ENDPOINT_URL_SQS among them.")]
 pub struct RedriveArgs {
     #[command(flatten)]
@@ -411,6 +423,7 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 #[command(after_help = "Example: tablekeeper explain G201")]
 pub struct ExplainArgs {
     /// A rule's code; without it, all rules are listed
+    #[arg(value_parser = super::explain::Codes, hide_possible_values = true)]
     pub code: Option<String>,
 }
 

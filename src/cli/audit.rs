@@ -29,7 +29,7 @@ pub async fn run(args: &AuditArgs, format: OutputFormat) -> Outcome {
             found
         }
     };
-    input::show(&found);
+    input::show(&found, Exit::Incomplete);
     let fold = &found.read;
     let overflows = fold.overflows(&model);
     let findings: Vec<&Finding> = overflows.iter().chain(fold.findings()).collect();

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use tablekeeper::adapters::clock::SystemClock;
 use tablekeeper::adapters::dynamodb::{Connection, ConnectionOptions, DynamoStore, TableInfo};
 use tablekeeper::adapters::embedded::Embedded;
@@ -201,21 +201,26 @@ pub async fn for_each_source_item(tables: &Tables, mut each: impl FnMut(Item) + 
 
 /// A counter on standard error for long work; hidden where that is no terminal.
 pub fn spinner(what: &'static str) -> ProgressBar {
-    let style = ProgressStyle::with_template(&format!("{{spinner}} {{human_pos}} {what} ({{per_sec}})"));
+    let style = ProgressStyle::with_template(&format!("{{spinner}} {{human_pos}} {what} ({{rate}}/s)"));
     let bar = ProgressBar::new_spinner();
     bar.enable_steady_tick(std::time::Duration::from_millis(120));
     match style {
-        Ok(style) => bar.with_style(style),
+        Ok(style) => bar.with_style(style.with_key("rate", rate)),
         Err(_) => bar,
     }
 }
 
+/// So many a second, as a whole number: more digits are noise.
+fn rate(state: &ProgressState, out: &mut dyn std::fmt::Write) {
+    let _ = write!(out, "{:.0}", state.per_sec());
+}
+
 /// The same for work whose size is known.
 pub fn bar(length: u64, what: &'static str) -> ProgressBar {
-    let template = format!("{{wide_bar}} {{human_pos}} of {{human_len}} {what} ({{per_sec}}, {{eta}} to go)");
+    let template = format!("{{wide_bar}} {{human_pos}} of {{human_len}} {what} ({{rate}}/s, {{eta}} to go)");
     let bar = ProgressBar::new(length);
     match ProgressStyle::with_template(&template) {
-        Ok(style) => bar.with_style(style),
+        Ok(style) => bar.with_style(style.with_key("rate", rate)),
         Err(_) => bar,
     }
 }

@@ -55,7 +55,7 @@ struct ExpiryOut<'f> {
 pub fn run(args: &DeriveArgs, format: OutputFormat) -> Outcome {
     let model = load_model(&args.model)?;
     let found = input::fold(&model, &args.items)?;
-    input::show(&found);
+    input::show(&found, Exit::Incomplete);
     let fold = &found.read;
     let aggregates = fold.aggregates(&model);
     let overflows = fold.overflows(&model);

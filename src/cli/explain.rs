@@ -1,5 +1,8 @@
 //! `explain`: a rule in full, be it one about items (`G201`), model files (`C130`) or report definitions (`C208`).
 
+use std::ffi::OsStr;
+
+use clap::builder::{PossibleValue, TypedValueParser};
 use serde::Serialize;
 use tablekeeper::model::derived::Severity;
 use tablekeeper::model::load;
@@ -18,9 +21,38 @@ struct RuleOut {
     doc: &'static str,
 }
 
+/// What a code's letter stands for, in the order in which a newcomer meets them.
+const FAMILIES: [(&str, &str); 6] = [
+    ("C", "model files (C1) and report definitions (C2)"),
+    ("K", "keys"),
+    ("G", "indexes (GSIs)"),
+    ("A", "attributes"),
+    ("S", "strings that spoil keys"),
+    ("P", "processing of the stream"),
+];
+
+/// Any text is taken for a code, so that a wrong one is answered by all there are; shells complete the right ones.
+#[derive(Clone)]
+pub struct Codes;
+
+impl TypedValueParser for Codes {
+    type Value = String;
+
+    fn parse_ref(&self, _: &clap::Command, _: Option<&clap::Arg>, value: &OsStr) -> Result<String, clap::Error> {
+        Ok(value.to_string_lossy().into_owned())
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(all().map(|rule| PossibleValue::new(rule.code).help(rule.name))))
+    }
+}
+
+fn all() -> impl Iterator<Item = &'static Rule> {
+    derive::rules::RULES.into_iter().chain(load::rules::RULES).chain(report::rules::RULES)
+}
+
 pub fn run(args: &ExplainArgs, format: OutputFormat) -> Outcome {
-    let all: Vec<&Rule> =
-        derive::rules::RULES.into_iter().chain(load::rules::RULES).chain(report::rules::RULES).collect();
+    let all: Vec<&Rule> = all().collect();
     let wanted: Vec<&Rule> = match &args.code {
         None => all,
         Some(code) => match all.iter().find(|rule| rule.code.eq_ignore_ascii_case(code)) {
@@ -36,11 +68,14 @@ pub fn run(args: &ExplainArgs, format: OutputFormat) -> Outcome {
             }
         }
         OutputFormat::Text => {
-            let mut grid = Grid::new(&["Code", "Severity", "Rule"]);
-            for rule in &wanted {
-                grid.row([rule.code.into(), severity_cell(rule.severity), comfy_table::Cell::new(rule.name)]);
+            for (letter, meaning) in FAMILIES {
+                heading(&format!("{letter}  {meaning}"));
+                let mut grid = Grid::new(&["Code", "Severity", "Rule"]);
+                for rule in wanted.iter().filter(|rule| rule.code.starts_with(letter)) {
+                    grid.row([rule.code.into(), severity_cell(rule.severity), comfy_table::Cell::new(rule.name)]);
+                }
+                grid.print();
             }
-            grid.print();
         }
     }
     Ok(Exit::Fine)

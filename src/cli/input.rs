@@ -139,8 +139,8 @@ fn no_key(item: &Item, names: &KeyNames) -> String {
 }
 
 /// Shows what could not be read and what was passed over, at most ten lines of each.
-pub fn show<T>(found: &FromFile<T>) {
-    show_some(found.faults.iter(), |text| output::fault(text, Exit::Incomplete));
+pub fn show<T>(found: &FromFile<T>, exit: Exit) {
+    show_some(found.faults.iter(), |text| output::fault(text, exit));
     let superseded = |line: &Superseded| {
         let Superseded { line, by_line, key } = line;
         format!("line {line} is passed over: line {by_line} has its key `{key}` again, and a table keeps the last")

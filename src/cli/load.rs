@@ -88,12 +88,12 @@ fn read(model: &Model, path: &Path) -> Result<FromFile<Vec<Line>>, Stop> {
         let misfit = misfits(&model.table, item);
         found.faults.extend(misfit.map(|reason| format!("{}: line {number}: {reason}", path.display())));
     }
-    input::show(&found);
+    input::show(&found, Exit::Usage);
     if found.faults.is_empty() {
         return Ok(found);
     }
     let error = format!("{} cannot be loaded; nothing was written", count(found.faults.len(), "line"));
-    Err(anyhow::anyhow!("{error}: mend the file, then load again").into())
+    Err(usage(anyhow::anyhow!("{error}: mend the file, then load again")))
 }
 
 /// Why the table or one of its indexes would refuse the item.

@@ -23,6 +23,9 @@ pub fn paint(style: Style, text: impl std::fmt::Display) -> String {
     format!("{style}{text}{style:#}")
 }
 
+/// Set once a line was written.
+static BEGUN: AtomicBool = AtomicBool::new(false);
+
 /// Set once a line could not be written.
 static LOST: AtomicBool = AtomicBool::new(false);
 
@@ -39,6 +42,7 @@ pub fn wants_json() -> bool {
 
 /// A line on standard output. A closed pipe (`| head`) ends the output, it is no error of ours; a full disk is, see [`is_lost`].
 pub fn line(text: impl std::fmt::Display) {
+    BEGUN.store(true, Ordering::Relaxed);
     if let Err(error) = writeln!(anstream::stdout(), "{text}")
         && error.kind() != ErrorKind::BrokenPipe
         && !LOST.swap(true, Ordering::Relaxed)
@@ -76,13 +80,14 @@ pub fn fault(text: impl std::fmt::Display, exit: Exit) {
     if wants_json() {
         json_error(&text.to_string(), exit);
     } else {
-        warn(text);
+        warn(format_args!("error: {text}"));
     }
 }
 
-/// A heading with an empty line before it.
+/// A heading with an empty line before it, but for what comes first.
 pub fn heading(text: &str) {
-    line(format_args!("\n{}", paint(BOLD, text)));
+    let before = if BEGUN.load(Ordering::Relaxed) { "\n" } else { "" };
+    line(format_args!("{before}{}", paint(BOLD, text)));
 }
 
 /// Characters of a line of running text: those of the terminal, within what can be read.

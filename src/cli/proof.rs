@@ -4,6 +4,7 @@ use indicatif::MultiProgress;
 use serde::Serialize;
 use tablekeeper::engine::checkpoint;
 use tablekeeper::engine::doubt;
+use tablekeeper::engine::malformed::Malformed;
 use tablekeeper::engine::reconcile::{self, Journal, ReconcileOptions, ReconcileReport, Resumed};
 use tablekeeper::engine::verify::{self, Difference, RepairReport, VerifyOptions, VerifyReport};
 use tablekeeper::model::time::timestamp;
@@ -76,6 +77,7 @@ fn print_repaired(repaired: &RepairReport) {
 /// The verdict, and what differs.
 pub fn print_verdict(report: &VerifyReport) {
     print_differences(&report.differences);
+    print_malformed(&report.malformed);
     let read = format!(
         "{}, {}, {} read",
         count(to_usize(report.source_items), "source item"),
@@ -84,7 +86,11 @@ pub fn print_verdict(report: &VerifyReport) {
     );
     let quarantined = match report.quarantined {
         0 => String::new(),
-        n => format!("; {n} in quarantine"),
+        n => format!("; {} in quarantine", count(to_usize(n), "item")),
+    };
+    let malformed = match report.malformed.len() {
+        0 => String::new(),
+        n => format!("; {} in quarantine", count(n, "malformed record")),
     };
     let left_out = match report.left_out {
         0 => String::new(),
@@ -101,7 +107,7 @@ pub fn print_verdict(report: &VerifyReport) {
         _ => paint(BAD, "not exact"),
     };
     let differences = count(report.differences.len(), "difference");
-    line(format_args!("{verdict} {read}: {differences}{unsettled}{quarantined}{left_out}"));
+    line(format_args!("{verdict} {read}: {differences}{unsettled}{quarantined}{malformed}{left_out}"));
     if let Some(advice) = report.advice() {
         line(format_args!("  {advice}"));
     }
@@ -118,6 +124,24 @@ fn print_differences(differences: &[Difference]) {
     grid.print();
     if differences.len() > SHOWN_MAX {
         line(format_args!("  {SHOWN_MAX} of {}; --format json has them all", differences.len()));
+    }
+}
+
+/// A block for each: its place is there to be copied.
+fn print_malformed(rows: &[Malformed]) {
+    for row in rows.iter().take(SHOWN_MAX) {
+        let Malformed { place, code, reason, event_id, sequence_number, at } = row;
+        line(format_args!("  malformed record {code}: {reason}"));
+        line(format_args!("    place            QUARANTINE / {place}"));
+        let told = [("event id", event_id.as_ref()), ("sequence number", sequence_number.as_ref()), ("came", Some(at))];
+        for (name, text) in told.into_iter().filter_map(|(name, text)| Some((name, text?))) {
+            line(format_args!("    {name:<15}  {text}"));
+        }
+    }
+    match rows.len() {
+        0 => {}
+        n if n > SHOWN_MAX => line(format_args!("  {SHOWN_MAX} of {n}; --format json has them all")),
+        _ => line("  `tablekeeper explain P901` says what to do"),
     }
 }
 
@@ -145,7 +169,7 @@ pub fn reconciled(report: &ReconcileReport) -> String {
         count(to_usize(report.ledger_rows), "ledger row"),
         report.reconciled,
         count(to_usize(report.transactions), "transaction"),
-        report.quarantined,
+        count(to_usize(report.quarantined), "item"),
         match to_usize(report.removed) {
             0 => String::new(),
             removed => format!("; {} of the former model removed", count(removed, "empty aggregate")),

@@ -49,7 +49,7 @@ pub async fn run(args: &ReportArgs, format: OutputFormat) -> Outcome {
     };
     make_directory(&args.out)?;
     let found = items(args, &model).await?;
-    input::show(&found);
+    input::show(&found, Exit::Incomplete);
     let source = args.items.as_ref().map_or_else(|| model.table.name.clone(), |path| path.display().to_string());
     let freshness = Freshness { source: Some(source), ..Freshness::default() };
     let written = write(&model, &definitions, found.read, as_of, freshness, &args.out)?;

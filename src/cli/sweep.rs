@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::Context as _;
-use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
+use chrono::{DateTime, NaiveDate, NaiveTime, SubsecRound as _, Utc};
 use chrono_tz::Tz;
 use comfy_table::Cell;
 use serde::Serialize;
@@ -95,7 +95,7 @@ pub fn noon(day: NaiveDate, zone: Tz) -> Result<DateTime<Utc>, Stop> {
 
 pub fn out(report: &SweepReport) -> SweepOut<'_> {
     SweepOut {
-        as_of: report.as_of,
+        as_of: report.as_of.trunc_subsecs(3),
         entries: report.entries.iter().map(entry_out).collect(),
         resolved: report.resolved.len(),
         sent: &report.sent,

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::io::IsTerminal as _;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -26,10 +27,24 @@ use super::connect::{self, Tables};
 use super::context::{Exit, Outcome, Stop, model_for_table, usage};
 use super::output::{count, json, line};
 
+/// Counts the records of derived items.
+#[derive(Default)]
+struct Ours(AtomicUsize);
+
+impl Observer<BatchReport> for Ours {
+    fn progress(&self, progress: Progress<'_, BatchReport>) {
+        if let Progress::Batch { report, .. } = progress {
+            self.0.fetch_add(report.ours, Ordering::Relaxed);
+        }
+    }
+}
+
 #[derive(Serialize)]
 struct WorkerOut {
     batches: u64,
     records: u64,
+    /// Of them records of derived items.
+    ours: usize,
     reads: u64,
     gaps: u64,
     gap_open: bool,
@@ -47,7 +62,7 @@ pub async fn run(args: &WorkerArgs, format: OutputFormat) -> Outcome {
     };
     let tables = tokio::select! {
         tables = connect::open(&args.table, model) => tables?,
-        () = stop.as_mut() => return tell(&WorkerReport::default(), false, format),
+        () = stop.as_mut() => return tell(&WorkerReport::default(), 0, false, format),
     };
     let shards = ShardSettings {
         poll_min: Duration::from_millis(args.poll_ms.min(1000)),
@@ -71,25 +86,27 @@ pub async fn run(args: &WorkerArgs, format: OutputFormat) -> Outcome {
     if let Some(cost) = tables.stream_view.as_deref().and_then(cost_of_view) {
         tracing::warn!("{cost}");
     }
-    let result = observed(&tables, &settings, Log { keys: args.log_keys }, listening, stop).await;
+    let ours = Ours::default();
+    let result = observed(&tables, &settings, (&ours, Log { keys: args.log_keys }), listening, stop).await;
     tables.close().await;
     // Who is stopped before anything was read tells that, too.
-    tell(&result?.unwrap_or_default(), args.until_idle, format)
+    tell(&result?.unwrap_or_default(), ours.0.into_inner(), args.until_idle, format)
 }
 
 /// What a run came to.
-fn tell(report: &WorkerReport, until_idle: bool, format: OutputFormat) -> Outcome {
+fn tell(report: &WorkerReport, ours: usize, until_idle: bool, format: OutputFormat) -> Outcome {
     match format {
         OutputFormat::Json => json(&WorkerOut {
             batches: report.batches,
             records: report.records,
+            ours,
             reads: report.reads,
             gaps: report.gaps,
             gap_open: report.gap_open,
             leases_lost: report.leases_lost,
         })?,
         OutputFormat::Text => line(format_args!(
-            "{} in {}; everything read is applied",
+            "{}, of which {ours} of derived items, in {}; everything read is applied",
             count(usize::try_from(report.records).unwrap_or(usize::MAX), "record"),
             count(usize::try_from(report.batches).unwrap_or(usize::MAX), "batch").replace("batchs", "batches"),
         )),
@@ -126,16 +143,16 @@ fn leases(args: &WorkerArgs, clock: &impl Clock) -> Option<LeaseSettings> {
 async fn observed(
     tables: &Tables,
     settings: &WorkerSettings,
-    log: Log,
+    (ours, log): (&Ours, Log),
     listening: Option<Listening>,
     stop: impl Future<Output = ()> + Send,
 ) -> Result<Option<WorkerReport>, Stop> {
     let Some(listening) = listening else {
-        return checked(tables, settings, &log, log.keys, stop).await;
+        return checked(tables, settings, &(ours, log), log.keys, stop).await;
     };
     let telemetry = Arc::new(Telemetry::new(tables.clock.clone())?);
     let server = Server::start(listening, Arc::clone(&telemetry), tables);
-    let result = checked(tables, settings, &(&*telemetry, log), log.keys, stop).await;
+    let result = checked(tables, settings, &((&*telemetry, ours), log), log.keys, stop).await;
     server.end().await;
     result
 }

@@ -35,6 +35,9 @@ pub enum Decoded<'r> {
     },
 }
 
+/// Begins the reason of a record whose keys are damaged; what follows may quote them.
+pub const UNDECODED: &str = "the keys cannot be decoded";
+
 /// Decodes one record by its event name.
 pub fn decode<'r>(model: &Model, raw: &'r RawRecord) -> Decoded<'r> {
     match header(model, raw) {
@@ -56,7 +59,7 @@ fn header(model: &Model, raw: &RawRecord) -> Result<(ChangeKind, TableKey, Seque
     let sequence = sequence.parse().map_err(|error| format!("{error}"))?;
     let keys = match &raw.keys {
         Some(Ok(keys)) => keys,
-        Some(Err(error)) => return Err(format!("the keys cannot be decoded: {error}")),
+        Some(Err(error)) => return Err(format!("{UNDECODED}: {error}")),
         None => return Err("there are no keys".to_owned()),
     };
     let table = &model.table;

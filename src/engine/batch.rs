@@ -9,22 +9,20 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use sha2::{Digest, Sha256};
 
 use super::commit::{CommitError, Settings, Works, count};
+use super::malformed;
 use super::ports::{Clock, Store};
 use super::work::{Was, Wish, Work};
 use crate::derive::decode::{Decoded, decode};
 use crate::derive::{derive, derive_poison};
 use crate::model::change::{Change, ChangeKind, RawRecord, SequenceNumber};
 use crate::model::derived::Derived;
-use crate::model::key::{TableKey, hex};
+use crate::model::key::TableKey;
 use crate::model::spec::Model;
-use crate::model::time::timestamp;
-use crate::model::value::{Item, Value};
+use crate::model::value::Item;
 use crate::plan::ledger::Applied;
-use crate::plan::state;
-use crate::plan::write::{ACTIONS_MAX, Condition, Op, TableRef, Write};
+use crate::plan::write::{ACTIONS_MAX, Write};
 
 /// Applies changes of one table to its derived data.
 #[derive(Debug, Clone)]
@@ -117,6 +115,10 @@ pub struct GivenUp {
     pub key: Option<TableKey>,
     /// The sequence number of a record that names no item, as the record gives it.
     pub sequence: Option<String>,
+    /// The event id of a record that names no item, where it has one.
+    pub event_id: Option<String>,
+    /// Why, without values of items: of an item the rule's name.
+    pub reason: String,
 }
 
 /// A batch that is not durable from some record on.
@@ -268,10 +270,15 @@ impl<S: Store, C: Clock> Engine<S, C> {
                 }
                 Decoded::Malformed { code, reason } => {
                     report.malformed += 1;
-                    let given_up = GivenUp { code: code.to_owned(), key: None, sequence: raw.sequence.clone() };
-                    report.given_up.push(given_up);
+                    report.given_up.push(GivenUp {
+                        code: code.to_owned(),
+                        key: None,
+                        sequence: raw.sequence.clone(),
+                        event_id: raw.event_id.clone(),
+                        reason: malformed::shown(&reason),
+                    });
                     *report.findings.entry(code.to_owned()).or_default() += 1;
-                    sorted.malformed.push((position, self.malformed_row(raw, code, &reason)));
+                    sorted.malformed.push((position, malformed::row(raw, code, &reason, self.clock.now())));
                     continue;
                 }
                 Decoded::Change(change) => {
@@ -326,24 +333,6 @@ impl<S: Store, C: Clock> Engine<S, C> {
                 Wish::Record { sequence, derived, steps }
             }
         })
-    }
-
-    fn malformed_row(&self, raw: &RawRecord, code: &str, reason: &str) -> Write {
-        let sequence: Option<SequenceNumber> = raw.sequence.as_deref().and_then(|text| text.parse().ok());
-        let digest = hex(&Sha256::digest(format!("{raw:?}").as_bytes())[..16]);
-        let key = state::malformed_key(sequence.as_ref(), raw.event_id.as_deref().unwrap_or(&digest));
-        let mut item = key
-            .to_item(&state::key_names())
-            .with("Code", Value::text(code))
-            .with("Reason", Value::text(reason.chars().take(1_000).collect::<String>()))
-            .with("At", Value::text(timestamp(self.clock.now())));
-        let told = [("Event", &raw.event_name), ("EventId", &raw.event_id), ("Seq", &raw.sequence)];
-        for (name, text) in told {
-            if let Some(text) = text {
-                item.insert(name, Value::text(text.chars().take(200).collect::<String>()));
-            }
-        }
-        Write { table: TableRef::State, key, op: Op::Put(item.into()), condition: Condition::Always }
     }
 
     /// Writes the quarantine rows of malformed records; a second delivery writes the same rows.

@@ -17,6 +17,7 @@ use super::doubt::{Doubt, READ_LIFE};
 use super::patience::Patience;
 use super::ports::{CancelReason, Clock, Store, StoreError, TransactError};
 use super::work::{Finish, Work};
+use crate::derive::rules;
 use crate::model::key::TableKey;
 use crate::model::value::Item;
 use crate::plan::delta::Delta;
@@ -439,7 +440,13 @@ pub(super) fn count(works: &Works, report: &mut BatchReport) {
             Some(Finish::Quarantined) => {
                 report.quarantined += 1;
                 let code = work.codes.first().cloned().unwrap_or_default();
-                report.given_up.push(GivenUp { code, key: Some(work.key.clone()), sequence: None });
+                report.given_up.push(GivenUp {
+                    reason: rules::rule(&code).map_or_else(String::new, |rule| rule.name.to_owned()),
+                    code,
+                    key: Some(work.key.clone()),
+                    sequence: None,
+                    event_id: None,
+                });
             }
             Some(Finish::Ours) => report.ours += 1,
             None => {}

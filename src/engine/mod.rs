@@ -23,6 +23,7 @@ pub mod checkpoint;
 pub mod commit;
 pub mod doubt;
 pub mod leases;
+pub mod malformed;
 pub mod outbox;
 mod pace;
 mod patience;

@@ -42,7 +42,9 @@ pub struct Redriven {
 pub enum RedriveError {
     #[error("its records are not applied")]
     Apply(#[from] ApplyError),
-    #[error("its records cannot be read from the stream")]
+    #[error(
+        "its records cannot be read from the stream; if that stays so, reconcile the table and take the batch away"
+    )]
     Stream(#[source] StreamError),
     #[error("shard {0} is listed, but gives no records; try again later, or reconcile the table")]
     Silent(String),
@@ -164,6 +166,8 @@ impl<S: Store, C: Clock, T: StreamSource> Rereading<'_, S, C, T> {
                 Err(StreamError::NoStream) => {
                     return Ok(Some(GapCause::StreamReplaced { old: self.batch.stream.clone() }));
                 }
+                // Some say so of a number of a shard that they do not know.
+                Err(StreamError::Refused(_)) if !self.is_listed().await? => return Ok(Some(GapCause::ShardGone)),
                 Err(error) => return Err(RedriveError::Stream(error)),
             };
             let is_last = page.next.is_none();
@@ -204,18 +208,22 @@ impl<S: Store, C: Clock, T: StreamSource> Rereading<'_, S, C, T> {
             return Ok(false);
         }
         if self.empty == EMPTY_LOOK {
-            let listed = match self.reader.stream.describe().await {
-                Ok(description) => description.shards.iter().any(|shard| shard.id == self.batch.shard),
-                Err(StreamError::NoStream) => false,
-                Err(error) => return Err(RedriveError::Stream(error)),
-            };
-            return Ok(!listed);
+            return Ok(!self.is_listed().await?);
         }
         match self.empty < EMPTY_MAX {
             true => Ok(false),
             // What was lost is known already, and a shard that has nothing left has nothing of this batch.
             false if self.lost.is_some() => Ok(true),
             false => Err(RedriveError::Silent(self.batch.shard.clone())),
+        }
+    }
+
+    /// True if the stream has the batch's shard.
+    async fn is_listed(&self) -> Result<bool, RedriveError> {
+        match self.reader.stream.describe().await {
+            Ok(description) => Ok(description.shards.iter().any(|shard| shard.id == self.batch.shard)),
+            Err(StreamError::NoStream) => Ok(false),
+            Err(error) => Err(RedriveError::Stream(error)),
         }
     }
 }

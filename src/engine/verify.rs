@@ -31,7 +31,7 @@
 //!
 //! Two kinds of items are counted apart and are no differences, because a finding tells of them already. A quarantined item
 //! (the database refused what it derives) is compared by what its ledger row says was applied. An item whose sums are left out
-//! (one would not fit a number) is compared without them. Not compared are an aggregate's `Group` and `UpdatedAt`.
+//! (one would not fit a number) is compared without them. Malformed records are listed: nothing else tells of them. Not compared are an aggregate's `Group` and `UpdatedAt`.
 
 mod compare;
 mod repair;
@@ -44,6 +44,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use super::malformed::{self, Malformed};
 use super::ports::{Clock, Store, StoreError};
 use super::scan;
 use crate::derive;
@@ -66,6 +67,8 @@ pub struct VerifyReport {
     pub ledger_rows: u64,
     /// Items whose derived data the database refused.
     pub quarantined: u64,
+    /// Records that no item could be named for; by their places, ascending. Of a sample there are none.
+    pub malformed: Vec<Malformed>,
     /// Items that count in everything but the sums, which would not fit a number with them.
     pub left_out: u64,
     /// Findings that should be in the table.
@@ -245,7 +248,9 @@ impl Ledger {
         let mut pages = scan::Pages::new(TableRef::State, (0, 1));
         while let Some(items) = pages.next(store, clock).await? {
             items.iter().filter(|item| LedgerRow::is_ledger(item)).for_each(|item| ledger.add(item, pass));
+            pass.report.malformed.extend(items.iter().filter_map(|item| malformed::read(item, clock.now())));
         }
+        pass.report.malformed.sort();
         Ok(ledger)
     }
 

@@ -3,7 +3,7 @@
 //! | row | `PK` | `SK` | written by |
 //! |---|---|---|---|
 //! | ledger | `LEDGER#<digest of the source key>` | `LEDGER` | every commit |
-//! | quarantine | `QUARANTINE` | `<sequence number, padded>#<digest>`, or `-#<event id or digest>` | the commit that gives an item up; malformed records |
+//! | quarantine | `QUARANTINE` | `<sequence number, padded>#<digest>`, or `-#<event id or digest>` | the commit that gives an item up; malformed records, which expire after 30 days |
 //! | outbox | `OUTBOX` | `<threshold key>` | the sweep |
 //! | alert | `ALERT#<expiry>` | `<digest of the episode>` | the sweep |
 //! | checkpoint and lease | `STREAM#<stream's ARN>#<consumer>` | `SHARD#<shard id>` | the worker |
@@ -24,7 +24,7 @@ use crate::model::value::joined;
 pub const PARTITION: &str = "PK";
 /// Name of the sort key attribute.
 pub const SORT: &str = "SK";
-/// Time to live of rows that go by themselves: tombstones, alerts that rest.
+/// Time to live of rows that go by themselves: tombstones, alerts that rest, malformed records.
 pub const TTL: &str = "ExpiresAt";
 /// Begins every ledger row's partition key.
 pub const LEDGER_PREFIX: &str = "LEDGER#";

@@ -121,5 +121,44 @@ fn a_profile_that_is_not_there_is_named() {
     for more in [&[profile][..], &[profile, REGION], &[profile, with_files], &[profile, REGION, with_files]] {
         let ran = run(&["verify", "--model", "quality"], more, nobody());
         assert!(ran.code == 2 && ran.err.contains("nobody") && ran.err.contains("set AWS_"), "{more:?}: {}", ran.err);
+        let says = ran.err.contains("there is no profile `nobody`, or it holds none;") && !ran.err.contains("metadata");
+        assert!(says || !more.contains(&REGION), "{more:?}: {}", ran.err);
     }
+}
+
+#[test]
+fn a_place_on_aws_is_not_asked_without_credentials() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().to_str().unwrap();
+    let loaded =
+        command(&["load", "--model", "quality", "--items", "models/quality.items.jsonl", "--data-dir", folder])
+            .output()
+            .unwrap();
+    assert!(loaded.status.success(), "{loaded:?}");
+    for from in ["s3://bucket", "sqs://queue", "https://sqs.eu-west-1.amazonaws.com/111122223333/queue"] {
+        for more in [&["--data-dir", folder][..], &[]] {
+            let arguments = [&["redrive", "--model", "quality", "--from", from], more].concat();
+            let ran = run(&arguments, &[REGION, ("AWS_EC2_METADATA_DISABLED", "true")], nobody());
+            let told = ran.err.trim_end();
+            assert!(
+                ran.code == 2 && NO_CREDENTIALS.starts_with(told) && told.contains("set AWS_PROFILE"),
+                "{from} {more:?}: {} {told}",
+                ran.code
+            );
+            let ran = run(&arguments, &[REGION, ("AWS_PROFILE", "nobody")], nobody());
+            assert!(
+                ran.code == 2 && ran.err.contains("there is no profile `nobody`, or it holds none;"),
+                "{from} {more:?}: {}",
+                ran.err
+            );
+        }
+    }
+}
+
+#[test]
+fn an_endpoint_where_nobody_answers_is_named() {
+    let endpoint = format!("http://{}", nobody());
+    let ran = run(&["verify", "--model", "quality", "--endpoint", &endpoint], &[], nobody());
+    let words = format!("nothing answers at {endpoint}: connection refused");
+    assert!(ran.code == 3 && ran.err.contains(&words), "{} {}", ran.code, ran.err);
 }

@@ -7,6 +7,7 @@ mod bucket;
 mod queue;
 
 use std::error::Error;
+use std::fmt::Display;
 use std::time::Duration;
 
 use aws_config::retry::RetryConfig;
@@ -31,6 +32,9 @@ pub enum CloudError {
     Address { address: String, fault: &'static str },
     #[error("no Region is set; set AWS_REGION or name one in the profile")]
     NoRegion,
+    /// What the look for credentials says.
+    #[error("{0}")]
+    Credentials(String),
     #[error("there is no {0}; check its name, the Region and the account")]
     NotThere(String),
     #[error("{what}: access is denied: {reason}; check the credentials and their permissions ({rights})")]
@@ -46,12 +50,17 @@ impl CloudError {
     pub fn is_usage(&self) -> bool {
         matches!(
             self,
-            CloudError::Address { .. } | CloudError::NoRegion | CloudError::NotThere(_) | CloudError::Denied { .. }
+            CloudError::Address { .. }
+                | CloudError::NoRegion
+                | CloudError::Credentials(_)
+                | CloudError::NotThere(_)
+                | CloudError::Denied { .. }
         )
     }
 }
 
-async fn config() -> Result<SdkConfig, CloudError> {
+/// `look` is how the program looks for credentials: without any nothing is asked.
+async fn config<E: Display>(look: impl AsyncFnOnce(&SdkConfig) -> Result<(), E>) -> Result<SdkConfig, CloudError> {
     let timeouts =
         TimeoutConfig::builder().connect_timeout(CONNECT_TIMEOUT).operation_attempt_timeout(ATTEMPT_TIMEOUT).build();
     let name = AppName::new(env!("CARGO_PKG_NAME")).expect("a package's name is made of allowed characters");
@@ -61,7 +70,11 @@ async fn config() -> Result<SdkConfig, CloudError> {
         .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS_MAX))
         .load()
         .await;
-    if config.region().is_none() { Err(CloudError::NoRegion) } else { Ok(config) }
+    if config.region().is_none() {
+        return Err(CloudError::NoRegion);
+    }
+    look(&config).await.map_err(|error| CloudError::Credentials(error.to_string()))?;
+    Ok(config)
 }
 
 /// Sorts an error of any operation on `what`, for which one needs these rights.

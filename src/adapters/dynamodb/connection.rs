@@ -18,9 +18,9 @@ use aws_config::profile::{ProfileFileCredentialsProvider, ProfileFileRegionProvi
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{AppName, BehaviorVersion, Region, SdkConfig};
-use aws_sdk_dynamodb::config::{Credentials, ProvideCredentials as _, SharedCredentialsProvider};
+use aws_sdk_dynamodb::config::Credentials;
 
-use super::errors::chain;
+use super::credentials::{self, CredentialsError, find_credentials};
 use super::usage::Usage;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -53,19 +53,8 @@ pub enum ConnectionError {
     Endpoint(String),
     #[error("no Region is set{}; set AWS_REGION, name one in the profile, or give an endpoint", of_profile(.profile))]
     NoRegion { profile: Option<String> },
-    #[error(
-        "there are no credentials for AWS{}; set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or reach a local \
-         database by --endpoint",
-        of_profile(.profile)
-    )]
-    NoCredentials { profile: Option<String> },
-    /// Something gives credentials, but not now.
-    #[error(
-        "the credentials for AWS cannot be had{}: {why}; mend what gives them, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and \
-         AWS_SECRET_ACCESS_KEY, or reach a local database by --endpoint",
-        of_profile(.profile)
-    )]
-    Credentials { profile: Option<String>, why: String },
+    #[error("{0}, or reach a local database by --endpoint")]
+    Credentials(CredentialsError),
 }
 
 /// The profile that was asked for and did not give what is missing.
@@ -109,8 +98,7 @@ impl Connection {
             let profile = options.profile.as_deref();
             loader = loader.credentials_provider(said_credentials(profile)).region(said_region(profile));
         }
-        let variable = std::env::var("AWS_PROFILE").ok().filter(|name| !name.is_empty());
-        let asked_for = options.profile.clone().or(variable);
+        let asked_for = options.profile.clone().or_else(credentials::asked_for);
         if let Some(profile) = options.profile {
             loader = loader.profile_name(profile);
         }
@@ -129,7 +117,7 @@ impl Connection {
             }
             config = config.into_builder().region(Region::new(LOCAL_REGION)).build();
         }
-        find_credentials(config.credentials_provider(), asked_for).await?;
+        find_credentials(&config, asked_for).await.map_err(ConnectionError::Credentials)?;
         Ok(Connection {
             tables: aws_sdk_dynamodb::Client::new(&config),
             streams: aws_sdk_dynamodbstreams::Client::new(&config),
@@ -158,21 +146,6 @@ impl Connection {
     pub fn client(&self) -> &aws_sdk_dynamodb::Client {
         &self.tables
     }
-}
-
-/// Asks for credentials and forgets them: the SDK asks again, and keeps them for as long as they are valid.
-async fn find_credentials(
-    provider: Option<SharedCredentialsProvider>,
-    profile: Option<String>,
-) -> Result<(), ConnectionError> {
-    let Some(provider) = provider else { return Err(ConnectionError::NoCredentials { profile }) };
-    let Err(error) = provider.provide_credentials().await else { return Ok(()) };
-    let why = chain(&error);
-    // The SDK's words where no provider of its chain has credentials; one that fails is another matter.
-    if why.contains("no providers in chain provided credentials") {
-        return Err(ConnectionError::NoCredentials { profile });
-    }
-    Err(ConnectionError::Credentials { profile: profile.filter(|name| !why.contains(name.as_str())), why })
 }
 
 /// The host of an URL of http or https, without its port.

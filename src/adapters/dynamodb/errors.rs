@@ -30,6 +30,11 @@ where
     E: ProvideErrorMetadata + Error + Send + Sync + 'static,
 {
     let SdkError::ServiceError(service) = error else {
+        if let SdkError::DispatchFailure(failure) = error
+            && failure.is_io()
+        {
+            return Failure::Unavailable(format!("{SILENCE}: {}", root(error)));
+        }
         let text = chain(error);
         // The SDK's words where no provider of its chain has credentials; a provider that fails is another matter.
         let no_credentials = text.contains("no providers in chain provided credentials");
@@ -121,6 +126,28 @@ fn sort_stream(failure: Failure) -> StreamError {
 
 /// Most characters of an error and its causes: some of the SDK's print whole requests.
 const CHAIN_LENGTH_MAX: usize = 400;
+
+/// Begins what is said where no connection comes about.
+pub(super) const SILENCE: &str = "nothing answers";
+
+/// The first cause, in the system's words.
+fn root(error: &(dyn Error + 'static)) -> String {
+    let mut root = error;
+    while let Some(cause) = root.source() {
+        root = cause;
+    }
+    root.to_string().to_lowercase()
+}
+
+/// The same with the endpoint where nothing answers.
+pub(super) fn at(endpoint: Option<&str>, error: StoreError) -> StoreError {
+    match (endpoint, error) {
+        (Some(endpoint), StoreError::Unavailable(text)) if text.starts_with(SILENCE) => {
+            StoreError::Unavailable(text.replacen(SILENCE, &format!("{SILENCE} at {endpoint}"), 1))
+        }
+        (_, error) => error,
+    }
+}
 
 /// An error and its causes in one line.
 pub(super) fn chain(error: &(dyn Error + 'static)) -> String {

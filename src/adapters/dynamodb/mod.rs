@@ -7,6 +7,7 @@
 
 mod connection;
 mod convert;
+mod credentials;
 mod errors;
 mod expression;
 mod items;
@@ -16,6 +17,7 @@ mod stream;
 mod usage;
 
 pub use connection::{Connection, ConnectionError, ConnectionOptions};
+pub use credentials::{CredentialsError, find_credentials};
 pub use setup::{Created, IndexInfo, TableInfo};
 pub use store::DynamoStore;
 pub use stream::DynamoStream;

@@ -15,7 +15,7 @@ use aws_sdk_dynamodb::types::{
 use tracing::{info, warn};
 
 use super::connection::Connection;
-use super::errors::store_error;
+use super::errors::{at, store_error};
 use crate::engine::ports::StoreError;
 use crate::model::spec::{KeyAttribute, Table};
 use crate::model::value::Kind;
@@ -123,7 +123,7 @@ impl Connection {
 
     pub async fn describe_table(&self, name: &str) -> Result<TableInfo, StoreError> {
         let answer = self.tables.describe_table().table_name(name).send().await;
-        let answer = answer.map_err(|error| store_error(&error, name))?;
+        let answer = answer.map_err(|error| at(self.config().endpoint_url(), store_error(&error, name)))?;
         answer
             .table
             .and_then(table_info)

@@ -2,14 +2,16 @@
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use tablekeeper::engine::batch::BatchReport;
+use tablekeeper::engine::batch::{BatchReport, GivenUp};
 use tablekeeper::engine::reconcile::ReconcileReport;
 use tablekeeper::model::discarded::DiscardedBatch;
+use tablekeeper::model::time::timestamp;
 
+use super::SHOWN_MAX;
 use super::source::Letter;
 use crate::cli::args::OutputFormat;
 use crate::cli::context::{Exit, Outcome};
-use crate::cli::output::{GOOD, Grid, count, json, line, paint, warn};
+use crate::cli::output::{BOLD, GOOD, Grid, count, json, line, paint, warn};
 use crate::cli::proof::reconciled;
 
 /// What became of a letter.
@@ -31,10 +33,10 @@ pub enum Became {
 
 impl Became {
     const ALL: [(Became, &'static str); 6] = [
-        (Became::Applicable, "would be applied"),
+        (Became::Applicable, "applicable"),
         (Became::Applied, "applied"),
-        (Became::PartlyLost, "applied in part, the rest past retention"),
-        (Became::Lost, "past retention"),
+        (Became::PartlyLost, "partly lost"),
+        (Became::Lost, "lost"),
         (Became::Refused, "refused"),
         (Became::Failed, "failed"),
     ];
@@ -104,6 +106,88 @@ impl BatchOut {
     }
 }
 
+impl BatchOut {
+    /// Records that were applied or, as far as the batch says, would be.
+    fn expected(&self) -> Option<u64> {
+        let said = self.told.as_ref().filter(|_| self.became == Became::Applicable).and_then(|told| told.size);
+        self.records.or(said)
+    }
+
+    /// A block: ids are long, and there to be copied.
+    fn print(&self) {
+        let became = Became::ALL.iter().find(|(became, _)| *became == self.became).map_or("", |(_, title)| title);
+        line(format_args!("  {}", paint(BOLD, &self.place)));
+        let mut rows = vec![("outcome", became.to_owned())];
+        if let Some(told) = &self.told {
+            let from = if told.has_records { "with the batch" } else { "to be read from the stream" };
+            let number = self.expected().map_or_else(|| "a number unknown".to_owned(), |number| number.to_string());
+            rows.extend([
+                ("records", format!("{number}, {from}")),
+                ("shard", told.shard.clone()),
+                ("from", told.first.clone()),
+                ("to", told.last.clone()),
+            ]);
+            rows.extend(told.arrived.map(|arrived| ("arrived", timestamp(arrived))));
+            rows.extend(told.condition.clone().map(|condition| ("given up for", condition)));
+        }
+        for (name, text) in rows {
+            line(format_args!("    {name:<12}  {text}"));
+        }
+    }
+
+    /// Of a batch that was read again: what else lay between its numbers.
+    fn print_reread(&self) {
+        let Some(Told { has_records: false, size: Some(size), .. }) = &self.told else { return };
+        if let Some(records) = self.records.filter(|records| records > size) {
+            let place = &self.place;
+            line(format_args!(
+                "  {place}: {records} records between its numbers, of which the batch had {size}: all of the shard is read, derived items included"
+            ));
+        }
+    }
+}
+
+/// What was given up of a batch, and why.
+#[derive(Serialize)]
+struct GivenUpOut<'g> {
+    code: &'g str,
+    reason: &'g str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    item: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event_id: Option<&'g str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sequence_number: Option<&'g str>,
+}
+
+impl<'g> From<&'g GivenUp> for GivenUpOut<'g> {
+    fn from(given_up: &'g GivenUp) -> GivenUpOut<'g> {
+        GivenUpOut {
+            code: &given_up.code,
+            reason: &given_up.reason,
+            item: given_up.key.as_ref().map(ToString::to_string),
+            event_id: given_up.event_id.as_deref(),
+            sequence_number: given_up.sequence.as_deref(),
+        }
+    }
+}
+
+impl GivenUpOut<'_> {
+    fn print(&self) {
+        let GivenUpOut { code, reason, item, event_id, sequence_number } = self;
+        let named = match item {
+            Some(item) => format!("item {item}"),
+            None => {
+                let ids = [("event id", event_id), ("sequence number", sequence_number)];
+                let ids: Vec<String> =
+                    ids.iter().filter_map(|(name, id)| Some(format!("{name} {}", id.as_ref()?))).collect();
+                format!("malformed record, {}", if ids.is_empty() { "without ids".to_owned() } else { ids.join(", ") })
+            }
+        };
+        line(format_args!("  in quarantine: {named}: {code}, {reason}"));
+    }
+}
+
 /// All of it.
 #[derive(Default)]
 pub struct Summary {
@@ -142,7 +226,7 @@ impl Summary {
         let mut grid = Grid::new(&["Batches", "Number", "Records"]).right(&[1, 2]);
         for (became, title) in Became::ALL {
             let those = || self.batches.iter().filter(|out| out.became == became);
-            let records: u64 = those().filter_map(|out| out.records).sum();
+            let records: u64 = those().filter_map(BatchOut::expected).sum();
             match those().count() {
                 0 => {}
                 number => grid.row([title.to_owned(), number.to_string(), records.to_string()]),
@@ -163,6 +247,7 @@ struct SummaryOut<'s> {
     ours: usize,
     quarantined: usize,
     malformed: usize,
+    given_up: Vec<GivenUpOut<'s>>,
     stopped: bool,
     gap: Option<&'s str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -175,18 +260,7 @@ pub fn plan(summary: &Summary, format: OutputFormat) -> Outcome {
         OutputFormat::Json => json(&serde_json::json!({ "batches": summary.batches }))?,
         OutputFormat::Text if summary.batches.is_empty() => line("no batches are there"),
         OutputFormat::Text => {
-            let mut grid = Grid::new(&["Batch", "Shard", "From", "To", "Records", "Arrived"]).right(&[4]);
-            for out in &summary.batches {
-                let Some(told) = &out.told else { continue };
-                let records = match (out.records, told.size) {
-                    (Some(records), _) => records.to_string(),
-                    (None, Some(size)) => format!("{size} in the stream"),
-                    (None, None) => "in the stream".to_owned(),
-                };
-                let arrived = told.arrived.map(tablekeeper::model::time::timestamp).unwrap_or_default();
-                grid.row([&out.place, &told.shard, &told.first, &told.last, &records, &arrived]);
-            }
-            grid.print();
+            summary.batches.iter().for_each(BatchOut::print);
             line("");
             summary.print_outcomes();
         }
@@ -208,6 +282,7 @@ pub fn end(summary: &Summary, format: OutputFormat) -> Outcome {
             ours: report.ours,
             quarantined: report.quarantined,
             malformed: report.malformed,
+            given_up: report.given_up.iter().map(GivenUpOut::from).collect(),
             stopped: summary.stopped,
             gap: summary.gap.as_deref(),
             reconcile: summary.reconciled.as_ref(),
@@ -230,15 +305,21 @@ fn print(summary: &Summary) {
     if !summary.batches.is_empty() {
         summary.print_outcomes();
         line(format_args!(
-            "\n{}: {} applied, {} applied before, {} superseded, {} put right, {} of derived items, {} in quarantine",
+            "\n{}: {} applied, {} already applied, {} superseded, {} reconciled, {} ours (of derived items), {} quarantined, {} malformed",
             count(report.records, "record"),
             report.applied,
             report.already_applied,
             report.superseded,
             report.reconciled,
             report.ours,
-            report.quarantined + report.malformed,
+            report.quarantined,
+            report.malformed,
         ));
+        summary.batches.iter().for_each(BatchOut::print_reread);
+        report.given_up.iter().take(SHOWN_MAX).for_each(|given_up| GivenUpOut::from(given_up).print());
+        if report.given_up.len() > SHOWN_MAX {
+            line(format_args!("  {SHOWN_MAX} of {}; --format json has them all", report.given_up.len()));
+        }
     } else if !summary.stopped {
         line("no batches are there");
     }

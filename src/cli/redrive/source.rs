@@ -6,6 +6,7 @@ use std::pin::pin;
 
 use anyhow::Context as _;
 use tablekeeper::adapters::cloud::{CloudError, DeadLetterBucket, DeadLetterQueue, Message};
+use tablekeeper::adapters::dynamodb::find_credentials;
 
 use crate::cli::context::{Stop, usage};
 use crate::cli::output::warn;
@@ -37,13 +38,14 @@ enum At {
 impl Source {
     /// Finds the place, and what is there; a queue says that only bit by bit.
     pub async fn open(from: &str) -> Result<Source, Stop> {
+        let look = async |config: &_| find_credentials(config, None).await;
         if from.starts_with(DeadLetterBucket::SCHEME) {
-            let bucket = DeadLetterBucket::open(from).await.map_err(stop)?;
+            let bucket = DeadLetterBucket::open(from, look).await.map_err(stop)?;
             let keys = bucket.keys().await.map_err(stop)?;
             return Ok(Source::Bucket(bucket, keys.into()));
         }
         if [DeadLetterQueue::SCHEME, "https://", "http://"].iter().any(|scheme| from.starts_with(scheme)) {
-            return Ok(Source::Queue(Box::new(DeadLetterQueue::open(from).await.map_err(stop)?), Vec::new()));
+            return Ok(Source::Queue(Box::new(DeadLetterQueue::open(from, look).await.map_err(stop)?), Vec::new()));
         }
         let path = Path::new(from);
         let mut files = Vec::new();

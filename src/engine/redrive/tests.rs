@@ -215,3 +215,16 @@ fn what_stops_everything_is_told_from_what_stops_one_batch() {
     assert!(error.concerns_all(), "{error:?}");
     assert!(!RedriveError::Silent("a".to_owned()).concerns_all());
 }
+
+/// Databases there are that call a number of a shard that they do not know invalid.
+#[test]
+fn a_refusal_of_an_unknown_shard_is_a_gap_and_of_a_known_one_an_error_with_its_remedy() {
+    let world = World::of(2);
+    let refused = StreamError::Refused("ValidationException: Invalid SequenceNumber for the shard".to_owned());
+    let batch = DiscardedBatch { shard: "unknown".to_owned(), ..world.batch(0, 1) };
+    world.stream.fail(Some("unknown"), std::slice::from_ref(&refused));
+    assert_eq!(cause(&world.redrive(&batch).unwrap()), Some(&GapCause::ShardGone));
+    world.stream.fail(Some("a"), std::slice::from_ref(&refused));
+    let error = world.redrive(&world.batch(0, 1)).unwrap_err();
+    assert!(error == RedriveError::Stream(refused) && error.to_string().contains("reconcile the table"), "{error}");
+}

@@ -1,8 +1,12 @@
 //! What becomes of single records and items: skipped, superseded, poison, malformed, refused.
 #![cfg(test)]
 
+use std::time::Duration;
+
 use super::*;
 use crate::adapters::sim::{StreamView, block_on};
+use crate::engine::malformed::LIFE_DAYS;
+use crate::engine::verify::verify;
 use crate::model::value::MARKER;
 
 #[test]
@@ -173,6 +177,33 @@ fn a_malformed_record_is_kept_and_blocks_nothing() {
         assert_eq!((row.text("EventId"), row.text("SK")), (Some("event-1"), Some("-#event-1")));
     }
     assert_eq!(world.measure("p", "Total").unwrap(), "1");
+}
+
+#[test]
+fn verify_lists_malformed_records_until_their_time_is_over() {
+    let mut world = World::new();
+    world.store.put(job(1, "p", "Open", "1")).unwrap();
+    world.store.put(job(2, "p", "Open", "1")).unwrap();
+    let mut records = world.pending();
+    records[0].sequence = None;
+    records[1].keys = Some(Err("`secret` is no key".to_owned()));
+    let report = world.apply(&records);
+    assert_eq!((report.malformed, report.given_up.len()), (2, 2));
+    assert!(!format!("{report:?}").contains("secret"), "a value may be in it: {report:?}");
+    let listed = |world: &World| block_on(verify(&world.model, &world.store, &world.clock)).unwrap();
+    let [first, second] = listed(&world).malformed.try_into().unwrap();
+    assert_eq!((first.place.as_str(), first.event_id.as_deref()), ("-#event-1", Some("event-1")));
+    assert_eq!((first.code.as_str(), first.reason.as_str()), ("P901", "there is no sequence number"));
+    assert_eq!(
+        (second.sequence_number, second.reason),
+        (records[1].sequence.clone(), "the keys cannot be decoded".into())
+    );
+    assert_eq!(listed(&world).quarantined, 0, "those are items");
+    let life = Duration::from_secs(LIFE_DAYS * 24 * 60 * 60);
+    world.clock.advance(life - Duration::from_secs(1));
+    assert_eq!(listed(&world).malformed.len(), 2);
+    world.clock.advance(Duration::from_secs(1));
+    assert_eq!(listed(&world).malformed, []);
 }
 
 #[test]

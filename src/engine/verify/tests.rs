@@ -414,7 +414,7 @@ fn the_json_form_is_stable() {
     let mut report = verified(&world);
     report.differences.truncate(1);
     let expected = serde_json::json!({
-        "source_items": 2, "derived_items": 10, "ledger_rows": 3, "quarantined": 0, "left_out": 0, "findings": 1,
+        "source_items": 2, "derived_items": 10, "ledger_rows": 3, "quarantined": 0, "malformed": [], "left_out": 0, "findings": 1,
         "passes": 1, "unsettled": 0, "differences": [{
             "kind": "aggregate", "key": "PROJECT#p / STATS#JOBS", "what": "by_project Total", "expected": "2", "stored": "3",
         }],

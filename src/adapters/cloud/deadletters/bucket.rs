@@ -1,5 +1,8 @@
 //! A bucket with an object for each batch that was given up.
 
+use std::fmt::Display;
+
+use aws_config::SdkConfig;
 use aws_sdk_s3::Client;
 
 use super::{CloudError, config, failed};
@@ -25,12 +28,19 @@ impl DeadLetterBucket {
     ///
     /// # Errors
     /// No bucket is named, or no Region is set.
-    pub async fn open(address: &str) -> Result<DeadLetterBucket, CloudError> {
+    pub async fn open<E: Display>(
+        address: &str,
+        look: impl AsyncFnOnce(&SdkConfig) -> Result<(), E>,
+    ) -> Result<DeadLetterBucket, CloudError> {
         let (name, prefix) = parse(address).ok_or_else(|| CloudError::Address {
             address: address.to_owned(),
             fault: "names no bucket; write s3://BUCKET or s3://BUCKET/PREFIX",
         })?;
-        Ok(DeadLetterBucket { client: Client::new(&config().await?), name: name.to_owned(), prefix: prefix.to_owned() })
+        Ok(DeadLetterBucket {
+            client: Client::new(&config(look).await?),
+            name: name.to_owned(),
+            prefix: prefix.to_owned(),
+        })
     }
 
     /// The keys of all objects, in their order: those of one shard as they were given up.

@@ -1,8 +1,10 @@
 //! A queue with a message for each batch that was given up.
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::time::Duration;
 
+use aws_config::SdkConfig;
 use aws_sdk_sqs::Client;
 
 use super::{CloudError, config, failed};
@@ -39,8 +41,11 @@ impl DeadLetterQueue {
     ///
     /// # Errors
     /// No queue is named, there is none, or no Region is set.
-    pub async fn open(address: &str) -> Result<DeadLetterQueue, CloudError> {
-        let client = Client::new(&config().await?);
+    pub async fn open<E: Display>(
+        address: &str,
+        look: impl AsyncFnOnce(&SdkConfig) -> Result<(), E>,
+    ) -> Result<DeadLetterQueue, CloudError> {
+        let client = Client::new(&config(look).await?);
         let url = match address.strip_prefix(DeadLetterQueue::SCHEME) {
             None => address.to_owned(),
             Some(name) => find(&client, address, name).await?,

@@ -27,6 +27,8 @@ fn report() -> BatchReport {
             code: "P902".to_owned(),
             key: Some(TableKey::text("USER#secret", "x")),
             sequence: None,
+            event_id: None,
+            reason: String::new(),
         }],
         ..BatchReport::default()
     }
