@@ -72,7 +72,9 @@ async fn look(mut source: Source, table: &str) -> Result<Summary, Stop> {
 
 /// The letter as a batch of this table, or what it is instead.
 async fn read(source: &Source, letter: &Letter, table: &str) -> Result<DiscardedBatch, (Became, String)> {
-    let text = source.text(letter).await.map_err(|error| (Became::Failed, format!("{error:#}")))?;
+    let bytes = source.bytes(letter).await.map_err(|error| (Became::Failed, format!("{error:#}")))?;
+    // Whoever mended what is no UTF-8 would guess at keys.
+    let text = String::from_utf8(bytes).map_err(|_| (Became::Refused, "it is no text in UTF-8".to_owned()))?;
     let batch = DiscardedBatch::parse(&text).map_err(|error| (Became::Refused, error.to_string()))?;
     same_table(&batch, table).map_err(|error| (Became::Refused, error.to_string()))?;
     Ok(batch)
@@ -95,7 +97,16 @@ async fn apply(
     let bar = progress(&source);
     while !summary.stopped {
         let Some(letter) = source.next().await? else { break };
-        let (out, goes_on) = one(tables, &engine, &source, &letter, args.keep, &mut summary.report).await;
+        // Wherever it is stopped, doing it again is right.
+        let done = tokio::select! {
+            done = one(tables, &engine, &source, &letter, args.keep, &mut summary.report) => Some(done),
+            () = stop.as_mut() => None,
+        };
+        let Some((out, goes_on)) = done else {
+            source.leave(letter);
+            summary.stopped = true;
+            break;
+        };
         tell(&bar, &mut summary.trouble, &out);
         if !out.removed {
             source.leave(letter);

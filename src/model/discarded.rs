@@ -28,7 +28,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::change::{RawRecord, SequenceNumber};
-use super::event::{EventFault, StreamEvent, scalar};
+use super::event::{EventFault, StreamEvent, scalar, told};
 
 /// One batch that was given up.
 #[derive(Debug, Clone, PartialEq)]
@@ -135,7 +135,7 @@ fn read(json: &str) -> Result<Wire<'_>, DiscardedFault> {
     if json.trim().is_empty() {
         return Err(DiscardedFault::Empty);
     }
-    serde_json::from_str(json).map_err(|error| DiscardedFault::NotJson(error.to_string()))
+    serde_json::from_str(json).map_err(|error| DiscardedFault::NotJson(told(&error)))
 }
 
 fn of(wire: Wire<'_>) -> Result<DiscardedBatch, DiscardedFault> {
@@ -158,8 +158,10 @@ fn of(wire: Wire<'_>) -> Result<DiscardedBatch, DiscardedFault> {
         return Err(DiscardedFault::Backwards { first, last });
     }
     let time = |text: String| DateTime::parse_from_rfc3339(&text).ok().map(|time| time.to_utc());
+    let records = records(wire.payload, &stream)?;
     Ok(DiscardedBatch {
-        records: records(wire.payload, &stream)?,
+        // Where the payload is not what the rest says it is, the stream knows better.
+        records: records.filter(|records| are_of(records, &first, &last)),
         size: text(batch.batch_size).and_then(|text| text.parse().ok()),
         arrived: text(batch.approximate_arrival_of_first_record).and_then(time),
         condition: text(wire.request.and_then(|request| request.condition)),
@@ -170,6 +172,12 @@ fn of(wire: Wire<'_>) -> Result<DiscardedBatch, DiscardedFault> {
     })
 }
 
+/// True if there are records, and all that have a number lie within the batch.
+fn are_of(records: &[RawRecord], first: &SequenceNumber, last: &SequenceNumber) -> bool {
+    let numbers = records.iter().filter_map(|record| record.sequence.as_deref()?.parse::<SequenceNumber>().ok());
+    !records.is_empty() && numbers.into_iter().all(|number| number >= *first && number <= *last)
+}
+
 /// The records of a payload: a text that holds the event, or the event as it is, as other senders write it.
 fn records(payload: Option<&RawValue>, stream: &str) -> Result<Option<Vec<RawRecord>>, DiscardedFault> {
     let Some(payload) = payload.filter(|payload| payload.get() != "null") else { return Ok(None) };
@@ -178,7 +186,7 @@ fn records(payload: Option<&RawValue>, stream: &str) -> Result<Option<Vec<RawRec
         Err(_) => StreamEvent::parse(payload.get()),
     };
     let event = event.map_err(|fault| match fault {
-        EventFault::NotAnEvent { reason, .. } => DiscardedFault::Payload(reason),
+        EventFault::NotAnEvent { reason } => DiscardedFault::Payload(reason),
         other => DiscardedFault::Payload(other.to_string()),
     })?;
     match event.streams.into_iter().find(|found| found != stream) {

@@ -16,6 +16,7 @@ use std::collections::HashMap;
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::error::Category;
 use serde_json::value::RawValue;
 
 use super::change::{Image, RawRecord};
@@ -29,8 +30,8 @@ const EXCERPT_LENGTH_MAX: usize = 80;
 /// Why a payload is no stream event.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EventFault {
-    #[error("the payload `{excerpt}` is not an event: {reason}")]
-    NotAnEvent { excerpt: String, reason: String },
+    #[error("the payload is not an event: {reason}")]
+    NotAnEvent { reason: String },
     #[error("the event has no `Records`; it is not what an event source mapping of a DynamoDB stream delivers")]
     NoRecords,
     #[error("the event's records come from `{0}`; connect this function to a DynamoDB stream")]
@@ -190,8 +191,8 @@ impl StreamEvent {
     }
 
     fn parse_carefully(json: &str) -> Result<StreamEvent, EventFault> {
-        let wire: WireEvent = serde_json::from_str(json)
-            .map_err(|error| EventFault::NotAnEvent { excerpt: excerpt(json), reason: error.to_string() })?;
+        let wire: WireEvent =
+            serde_json::from_str(json).map_err(|error| EventFault::NotAnEvent { reason: told(&error) })?;
         let Some(raw_records) = wire.records else { return Err(EventFault::NoRecords) };
         let (mut records, mut streams) = (Vec::with_capacity(raw_records.len()), Vec::new());
         for raw in raw_records {
@@ -247,8 +248,16 @@ fn record(raw: &RawValue, streams: &mut Vec<String>) -> Result<RawRecord, EventF
 
 /// A record of which no more can be read; its keys say why.
 fn damaged(known: RawRecord, raw: &RawValue, error: &serde_json::Error) -> RawRecord {
-    let reason = format!("`{}` is not a change: {error}", excerpt(raw.get()));
+    let reason = format!("`{}` is not a change: {}", excerpt(raw.get()), told(error));
     RawRecord { keys: Some(Err(reason)), ..known }
+}
+
+/// What is wrong with a JSON text, without a word of what it holds: that ends up in logs. serde's own words for a value of another type show it.
+pub(super) fn told(error: &serde_json::Error) -> String {
+    match error.classify() {
+        Category::Data => format!("another form than expected at line {} column {}", error.line(), error.column()),
+        Category::Io | Category::Syntax | Category::Eof => error.to_string(),
+    }
 }
 
 /// An item has at least its keys, so an empty image is how some senders spell an absent one.

@@ -61,6 +61,24 @@ fn run(arguments: &[&str], variables: &[(&str, &str)], metadata: SocketAddr) -> 
 const REGION: (&str, &str) = ("AWS_REGION", "eu-west-1");
 
 #[test]
+fn odd_settings_are_told_before_anything_is_sent() {
+    let keys = [("AWS_ACCESS_KEY_ID", "key"), ("AWS_SECRET_ACCESS_KEY", "secret")];
+    let cases: [(&str, &str, &str); 5] = [
+        ("AWS_ACCESS_KEY_ID", "key\n", "the access key id is empty or holds a space"),
+        ("AWS_SECRET_ACCESS_KEY", "sec\rret", "the secret access key is empty"),
+        ("AWS_REGION", "eu west", "`eu west` is no Region"),
+        ("AWS_REGION", "eu-west-1\n", "is no Region"),
+        ("AWS_ENDPOINT_URL", "nonsense", "endpoint `nonsense` is not a URL"),
+    ];
+    for (name, value, expected) in cases {
+        let others = keys.iter().chain([&REGION]).filter(|(other, _)| *other != name).copied();
+        let variables: Vec<(&str, &str)> = others.chain([(name, value)]).collect();
+        let ran = run(&["verify", "--model", "quality"], &variables, nobody());
+        assert!(ran.code == 2 && ran.err.contains(expected), "{name}: {} {}", ran.code, ran.err);
+    }
+}
+
+#[test]
 fn without_credentials_every_command_ends_with_2_and_the_remedy() {
     let commands: [&[&str]; 5] = [
         &["verify", "--model", "quality"],

@@ -53,6 +53,8 @@ pub enum ConnectionError {
     Endpoint(String),
     #[error("no Region is set{}; set AWS_REGION, name one in the profile, or give an endpoint", of_profile(.profile))]
     NoRegion { profile: Option<String> },
+    #[error("`{0}` is no Region; set AWS_REGION to one, for example `eu-central-1`")]
+    Region(String),
     #[error("{0}, or reach a local database by --endpoint")]
     Credentials(CredentialsError),
 }
@@ -111,6 +113,15 @@ impl Connection {
             loader = loader.endpoint_url(endpoint);
         }
         let mut config = loader.load().await;
+        let of_environment = ["AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL"].map(|name| std::env::var(name).ok());
+        let mut endpoints =
+            of_environment.into_iter().flatten().filter(|endpoint| !has_endpoint && !endpoint.is_empty());
+        if let Some(endpoint) = endpoints.find(|endpoint| host(endpoint).is_none()) {
+            return Err(ConnectionError::Endpoint(endpoint));
+        }
+        if let Some(region) = config.region().filter(|region| !is_region(region.as_ref())) {
+            return Err(ConnectionError::Region(region.to_string()));
+        }
         if config.region().is_none() {
             if !has_endpoint && config.endpoint_url().is_none() {
                 return Err(ConnectionError::NoRegion { profile: asked_for });
@@ -157,6 +168,11 @@ fn host(endpoint: &str) -> Option<&str> {
         None => authority.split(':').next()?,
     };
     Some(host).filter(|host| !host.is_empty())
+}
+
+/// It becomes a part of host names.
+fn is_region(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
 fn is_this_machine(host: &str) -> bool {

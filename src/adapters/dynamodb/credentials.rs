@@ -2,7 +2,7 @@
 
 use aws_config::SdkConfig;
 use aws_config::profile::ProfileFileCredentialsProvider;
-use aws_sdk_dynamodb::config::ProvideCredentials as _;
+use aws_sdk_dynamodb::config::{Credentials, ProvideCredentials as _};
 
 use super::errors::chain;
 
@@ -17,6 +17,10 @@ pub enum CredentialsError {
          AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
     )]
     NoProfile(String),
+    #[error(
+        "the credentials for AWS cannot be used: the {0} is empty or holds a space, a line's end or another character that none has; set it anew"
+    )]
+    Odd(&'static str),
     /// Something gives credentials, but not now.
     #[error(
         "the credentials for AWS cannot be had: {0}; mend what gives them, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and \
@@ -37,7 +41,10 @@ pub(super) fn asked_for() -> Option<String> {
 /// [`CredentialsError`].
 pub async fn find_credentials(config: &SdkConfig, profile: Option<String>) -> Result<(), CredentialsError> {
     let provider = config.credentials_provider().ok_or(CredentialsError::None)?;
-    let Err(error) = provider.provide_credentials().await else { return Ok(()) };
+    let error = match provider.provide_credentials().await {
+        Ok(found) => return usable(&found),
+        Err(error) => error,
+    };
     if let Some(profile) = profile.or_else(asked_for) {
         // What the SDK asked after the profile has nothing to do with it.
         let provider = ProfileFileCredentialsProvider::builder().profile_name(&profile).build();
@@ -50,6 +57,20 @@ pub async fn find_credentials(config: &SdkConfig, profile: Option<String>) -> Re
     match why.contains("no providers in chain provided credentials") {
         true => Err(CredentialsError::None),
         false => Err(CredentialsError::Failing(why)),
+    }
+}
+
+/// The SDK panics over what cannot be in a header.
+fn usable(found: &Credentials) -> Result<(), CredentialsError> {
+    let parts = [
+        ("access key id", Some(found.access_key_id())),
+        ("secret access key", Some(found.secret_access_key())),
+        ("session token", found.session_token()),
+    ];
+    let is_odd = |text: &str| text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic());
+    match parts.into_iter().find(|(_, text)| text.is_some_and(is_odd)) {
+        Some((what, _)) => Err(CredentialsError::Odd(what)),
+        None => Ok(()),
     }
 }
 

@@ -89,10 +89,10 @@ impl Source {
         })
     }
 
-    /// The letter's text. What is no UTF-8 will be no JSON either.
-    pub async fn text(&self, letter: &Letter) -> anyhow::Result<String> {
+    /// What is in the letter.
+    pub async fn bytes(&self, letter: &Letter) -> anyhow::Result<Vec<u8>> {
         let bytes = match (self, &letter.at) {
-            (_, At::Message(message)) => return Ok(message.body.clone()),
+            (_, At::Message(message)) => return Ok(message.body.clone().into_bytes()),
             (Source::Bucket(bucket, _), At::Object(key)) => bucket.read(key).await?,
             (_, At::File(path)) => {
                 let size = std::fs::metadata(path)?.len();
@@ -104,7 +104,7 @@ impl Source {
             }
             (_, At::Object(key)) => anyhow::bail!("`{key}` is in no bucket"),
         };
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+        Ok(bytes)
     }
 
     /// Takes away a letter that is done. False where it stays, because files do.

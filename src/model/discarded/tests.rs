@@ -70,6 +70,15 @@ fn a_record_of_a_queue_says_only_where_the_records_are() {
 }
 
 #[test]
+fn a_payload_that_is_not_the_batch_is_read_from_the_stream() {
+    let mut outside = event(STREAM);
+    outside["Records"][1]["dynamodb"]["SequenceNumber"] = json!("1223");
+    for payload in [json!({ "Records": [] }), outside] {
+        assert_eq!(parse(&record(Some(json!(payload.to_string())))).unwrap().records, None, "{payload}");
+    }
+}
+
+#[test]
 fn a_damaged_record_stays_among_the_others() {
     let mut event = event(STREAM);
     event["Records"][1] = json!(7);

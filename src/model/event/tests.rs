@@ -122,6 +122,12 @@ fn what_is_no_stream_event_is_refused_as_a_whole() {
     assert!(matches!(StreamEvent::parse("{\"Records\":null}"), Err(EventFault::NoRecords)));
     assert!(matches!(StreamEvent::parse("{\"Records\":7}"), Err(EventFault::NotAnEvent { .. })));
     assert!(matches!(StreamEvent::parse("nonsense"), Err(EventFault::NotAnEvent { .. })));
+    // What it holds is not told: it ends up in logs.
+    let twice = serde_json::to_string(r#"{"Records":[{"dynamodb":{"NewImage":{"Name":{"S":"secret"}}}}]}"#).unwrap();
+    for odd in [twice.as_str(), "{\"Records\":\"secret\"}", "secret"] {
+        let fault = StreamEvent::parse(odd).unwrap_err().to_string();
+        assert!(fault.contains("is not an event") && !fault.contains("secret"), "{fault}");
+    }
     let queue = StreamEvent::parse(r#"{"Records":[{"eventSource":"aws:sqs","body":"x"}]}"#).unwrap_err();
     assert!(queue.to_string().contains("aws:sqs"));
 }

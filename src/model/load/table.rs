@@ -302,11 +302,25 @@ fn read_severities(sink: &mut Sink, root: &mut Fields<'_>) -> BTreeMap<String, S
     severities
 }
 
+/// What a report is called: its file's name without folder and ending.
+fn report_stem(name: &str) -> &str {
+    let file = name.rsplit(['/', '\\']).next().unwrap_or(name);
+    file.strip_suffix(".toml").unwrap_or(file)
+}
+
 fn read_reports(sink: &mut Sink, root: &mut Fields<'_>) -> ReportDefaults {
     let Some(mut fields) = root.take(sink, "reports").and_then(|field| field.fields(sink)) else {
         return ReportDefaults::default();
     };
     let names = fields.take(sink, "names").map(|field| field.placed_texts(sink)).unwrap_or_default();
     fields.finish(sink);
+    for (at, (name, span)) in names.iter().enumerate() {
+        if let Some((other, _)) = names[..at].iter().find(|(other, _)| report_stem(other) == report_stem(name)) {
+            let message = format!(
+                "`{other}` and `{name}` are one report: files of reports are told apart by their names without folder"
+            );
+            sink.fault(&rules::DUPLICATE, span.clone(), message, "give one of the files another name");
+        }
+    }
     ReportDefaults { names: names.into_iter().map(|(name, span)| ReportName { name, span }).collect() }
 }

@@ -95,6 +95,7 @@ const CASES: &[Case] = &[
     ("C110", "none = [\"N/A\"]", "one_of = [\"N/A\"], none = [\"N/A\"]", "24:46", "one_of = [\"x\"], none = [\"N/A\"]"),
     ("C110", "sort_key = \"SK\"", "sort_key = \"PK\"", "11:12", "sort_key = \"SK\""),
     ("C110", "sum = [\"Amount\"]", "sum = [\"Amount\", \"Amount\"]", "36:18", "sum = [\"Amount\"]\nsum_squares = [\"Amount\"]"),
+    ("C110", "[\"shop\"]", "[\"a/shop.toml\", \"b/shop.toml\"]", "56:25", "[\"shop\", \"b/other.toml\"]"),
     ("C111", "\"STATS#{customer}\"", "\"STATS#{customer\"", "37:21", "\"STATS#{customer}{{}}\""),
     ("C111", "\"AMOUNT#{Amount:04}#{order}\"", "\"AMOUNT#{Amount:4}#{order}\"", "42:38", "\"AMOUNT#{Amount:05}#{order}\""),
     ("C112", "delimiter = \"#\"", "delimiter = \"\"", "4:13", "delimiter = \"#\" # one"),
