@@ -83,12 +83,7 @@ where
     E: ProvideErrorMetadata + Error + Send + Sync + 'static,
 {
     let SdkError::ServiceError(service) = error else {
-        let reason = chain(error);
-        // The SDK's words where no provider of its chain has credentials.
-        return match reason.contains("no providers in chain provided credentials") {
-            true => CloudError::Denied { what, reason, rights },
-            false => CloudError::Failed { what, reason },
-        };
+        return CloudError::Failed { what, reason: chain(error) };
     };
     let code = service.err().code().unwrap_or_default();
     let message = service.err().message().unwrap_or_default();

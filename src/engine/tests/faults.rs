@@ -105,6 +105,24 @@ fn an_item_that_stays_throttled_holds_up_nobody_else() {
 }
 
 #[test]
+fn where_everything_is_contended_the_rest_is_given_back_soon() {
+    let mut world = World::new();
+    for n in 0..40 {
+        world.store.put(job(n, &format!("p{n}"), "Open", "1")).unwrap();
+    }
+    let records = world.pending();
+    // Ten attempts, and three with each of five more transactions: the sixth ends it, and nobody tries the other items.
+    let attempts = 10 + 5 * 3;
+    (0..attempts).for_each(|n| world.store.inject(Fault::Conflict(n * 7)));
+    let error = world.try_apply(&records).unwrap_err();
+    assert_eq!((&error.source, error.report.retries), (&CommitError::Contended { attempts: 3 }, attempts - 6));
+    assert_eq!(error.report.applied, 0, "one transaction had them all");
+    let report = world.apply(&records);
+    assert_eq!(report.applied, 40);
+    world.settle();
+}
+
+#[test]
 fn reads_are_repeated_too() {
     let mut world = World::new();
     world.store.put(job(1, "p", "Open", "1")).unwrap();
