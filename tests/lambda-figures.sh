@@ -1,6 +1,7 @@
 #!/bin/sh
 # Prints what the stream function weighs as it is deployed, and what a start of it costs beside the least function in Rust
-# (tests/figures/hello.rs) and one in Python that does the same job (tests/figures/handler.py), all in one run on one database in process.
+# (tests/figures/hello.rs) and one in Python that does the same job (tests/figures/handler.py), all in one run on one database in process, which is a
+# release build as they are: it answers in their time.
 #
 # Fails if the package is too large; times are for people to look at, on a machine that does nothing else. Needs cargo and python3 with venv;
 # tests/tools.sh says where boto3 is kept.
@@ -31,4 +32,4 @@ fi
 
 python3 --version
 TABLEKEEPER_FIGURES_STREAM=$built/lambda-stream TABLEKEEPER_FIGURES_HELLO=$built/examples/hello \
-    TABLEKEEPER_FIGURES_PYTHON=$sdk/bin/python cargo test --locked --test it lambda::figures -- --nocapture
+    TABLEKEEPER_FIGURES_PYTHON=$sdk/bin/python cargo test --locked --release --test it lambda::figures -- --nocapture

@@ -21,6 +21,7 @@ use aws_config::{AppName, BehaviorVersion, Region, SdkConfig};
 use aws_sdk_dynamodb::config::Credentials;
 
 use super::credentials::{self, CredentialsError, find_credentials};
+use super::transport;
 use super::usage::Usage;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -92,6 +93,7 @@ impl Connection {
         let name = AppName::new(env!("CARGO_PKG_NAME")).expect("a package's name is made of allowed characters");
         let mut loader = aws_config::defaults(BehaviorVersion::latest())
             .app_name(name)
+            .http_client(transport::client())
             .timeout_config(timeouts)
             .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS_MAX));
         if options.local {

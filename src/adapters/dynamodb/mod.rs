@@ -14,6 +14,7 @@ mod items;
 mod setup;
 mod store;
 mod stream;
+mod transport;
 mod usage;
 
 pub use connection::{Connection, ConnectionError, ConnectionOptions};
