@@ -241,7 +241,7 @@ impl Function {
         for definition in &self.definitions {
             let (Some(schedule), report) = (&definition.schedule, &definition.name) else { continue };
             let since = slots::owed_since(store, clock, report, at).await?;
-            let Some(due) = schedule.due(since, at, self.model().zone) else { continue };
+            let Some(due) = schedule.due(since, at, &self.model().zone) else { continue };
             let slot = Slot { report: report.clone(), at: due.slot };
             match slots::claim(store, clock, &slot, &due.earlier, holder).await? {
                 Claimed::Mine(claim) => jobs.push(Job { definition, claim }),

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use anyhow::Context as _;
 use chrono::{DateTime, NaiveDate, NaiveTime, SubsecRound as _, Utc};
-use chrono_tz::Tz;
 use comfy_table::Cell;
 use serde::Serialize;
 use tablekeeper::adapters::sinks::{JsonLinesSink, LineSink, LocalSink, Sinks};
@@ -12,6 +11,7 @@ use tablekeeper::engine::alerts::AlertState;
 use tablekeeper::engine::ports::{Clock as _, Notification};
 use tablekeeper::engine::reconcile;
 use tablekeeper::engine::sweep::{EntryReport, SweepReport, SweepSettings, sweep};
+use tablekeeper::model::zone::Zone;
 
 use super::args::{OutputFormat, SweepArgs};
 use super::connect;
@@ -51,7 +51,7 @@ pub async fn run(args: &SweepArgs, format: OutputFormat) -> Outcome {
     }
     let tables = connect::open(&args.table, model).await?;
     let as_of = match args.as_of {
-        Some(day) => noon(day, tables.model.zone)?,
+        Some(day) => noon(day, &tables.model.zone)?,
         None => tables.clock.now(),
     };
     let settings = SweepSettings::default();
@@ -86,9 +86,9 @@ pub async fn run(args: &SweepArgs, format: OutputFormat) -> Outcome {
 }
 
 /// Noon of a civil day in the site's zone: every clock change leaves noon alone.
-pub fn noon(day: NaiveDate, zone: Tz) -> Result<DateTime<Utc>, Stop> {
+pub fn noon(day: NaiveDate, zone: &Zone) -> Result<DateTime<Utc>, Stop> {
     let noon = NaiveTime::from_hms_opt(12, 0, 0).context("noon is a time")?;
-    let local = day.and_time(noon).and_local_timezone(zone).earliest();
+    let local = day.and_time(noon).and_local_timezone(zone.clone()).earliest();
     let instant = local.with_context(|| format!("{day} has no noon in {zone}")).map_err(usage)?;
     Ok(instant.with_timezone(&Utc))
 }

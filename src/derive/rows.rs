@@ -145,7 +145,7 @@ fn due(scope: &Scope<'_>, expiry: &Expiry, value: &Value, findings: &mut Finding
     let attribute = scope.entity.attribute(&expiry.date);
     let name = attribute.and_then(|a| carried(a, scope.item)).map_or(expiry.date.as_str(), |(name, _)| name);
     let judged = [a304::RULE.code, a305::RULE.code].into_iter().any(|code| findings.has(code, Some(name)));
-    match time::expires_at(value, attribute.and_then(|a| a.format), scope.model.zone) {
+    match time::expires_at(value, attribute.and_then(|a| a.format), &scope.model.zone) {
         Ok(due) if YEARS.contains(&due.year()) => Some(due),
         Ok(_) => {
             a305::found(name, value, "a date that should expire lies between 1970 and 2200", findings);

@@ -9,6 +9,7 @@ use crate::model::spec::{
 };
 use crate::model::template::Template;
 use crate::model::value::{Item, Kind, Value};
+use crate::model::zone::zone;
 
 pub fn template(source: &str) -> Template {
     Template::parse(source).unwrap()
@@ -30,7 +31,7 @@ pub fn model(partition_key: &str, sort_key: &str) -> Model {
         aggregates: Vec::new(),
         listings: Vec::new(),
         expiries: Vec::new(),
-        zone: chrono_tz::Europe::Berlin,
+        zone: zone("Europe/Berlin"),
         delimiter: "#".into(),
         prefix: "KEEPER".into(),
         tombstone_days: 30,

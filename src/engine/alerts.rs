@@ -12,7 +12,6 @@
 use std::collections::BTreeSet;
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
-use chrono_tz::Tz;
 use sha2::{Digest, Sha256};
 
 use super::ports::Notification;
@@ -20,6 +19,7 @@ use crate::model::decimal::Decimal;
 use crate::model::key::{KeyNames, TableKey, hex};
 use crate::model::time::{days_until, instant};
 use crate::model::value::{Item, Value};
+use crate::model::zone::Zone;
 use crate::plan::state;
 use crate::plan::write::{Condition, Op, TableRef, Write};
 
@@ -140,10 +140,10 @@ impl Entry {
     }
 
     /// Where the entry stands as of an instant, with thresholds `leads` in days before the last valid day.
-    pub fn standing(&self, as_of: DateTime<Utc>, leads: &[u32], zone: Tz) -> Standing {
+    pub fn standing(&self, as_of: DateTime<Utc>, leads: &[u32], zone: &Zone) -> Standing {
         let days = days_until(self.due, as_of, zone);
         if as_of >= self.due {
-            let day = |at: DateTime<Utc>| at.with_timezone(&zone).date_naive();
+            let day = |at: DateTime<Utc>| at.with_timezone(zone).date_naive();
             let days_overdue = (day(as_of) - day(self.due)).num_days().max(0);
             let threshold = -1 - days_overdue / OVERDUE_REPEAT_DAYS * OVERDUE_REPEAT_DAYS;
             return Standing { state: AlertState::Overdue, days, threshold: Some(threshold) };
@@ -339,14 +339,14 @@ fn integer(value: &Value) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use chrono::NaiveDate;
-    use chrono_tz::{America::Los_Angeles, Europe::Berlin};
 
     use super::*;
     use crate::model::time::expires_at;
+    use crate::model::zone::zone;
 
     const LEADS: [u32; 7] = [90, 60, 30, 14, 7, 1, 0];
 
-    fn entry(date: &str, zone: Tz) -> Entry {
+    fn entry(date: &str, zone: &Zone) -> Entry {
         Entry {
             key: TableKey::text("KEEPER#EXPIRY#calibration", "x"),
             expiry: "calibration".to_owned(),
@@ -363,7 +363,7 @@ mod tests {
         DateTime::parse_from_rfc3339(instant).unwrap().to_utc()
     }
 
-    fn state(date: &str, zone: Tz, as_of: &str) -> AlertState {
+    fn state(date: &str, zone: &Zone, as_of: &str) -> AlertState {
         entry(date, zone).standing(at(as_of), &LEADS, zone).state
     }
 
@@ -374,7 +374,7 @@ mod tests {
         let mut told = Vec::new();
         for day in day(from).iter_days().take_while(|today| *today <= day(to)) {
             let as_of = day.and_hms_opt(6, 0, 0).unwrap().and_utc();
-            let standing = entry.standing(as_of, &LEADS, Berlin);
+            let standing = entry.standing(as_of, &LEADS, &zone("Europe/Berlin"));
             if let Some((after, notification)) = tell(alert.as_ref(), entry, standing, &LEADS) {
                 told.extend(notification.map(|n| (day.to_string(), n.threshold_days)));
                 alert = Some(after);
@@ -386,7 +386,7 @@ mod tests {
     #[test]
     fn seven_notifications_in_ninety_days_and_none_between() {
         // Scenario A01.
-        let told = daily(&entry("2026-03-31", Berlin), "2025-12-01", "2026-03-31");
+        let told = daily(&entry("2026-03-31", &zone("Europe/Berlin")), "2025-12-01", "2026-03-31");
         let expected = [
             ("2025-12-31", 90),
             ("2026-01-30", 60),
@@ -402,16 +402,16 @@ mod tests {
     #[test]
     fn the_last_day_is_due_today_until_its_midnight() {
         // A03.
-        assert_eq!(state("2026-06-13", Berlin, "2026-06-13T00:30:00+02:00"), AlertState::DueToday);
-        assert_eq!(state("2026-06-13", Berlin, "2026-06-13T23:59:00+02:00"), AlertState::DueToday);
-        assert_eq!(state("2026-06-13", Berlin, "2026-06-14T00:00:00+02:00"), AlertState::Overdue);
-        assert_eq!(state("2026-06-13", Berlin, "2026-06-12T23:59:00+02:00"), AlertState::Upcoming);
+        assert_eq!(state("2026-06-13", &zone("Europe/Berlin"), "2026-06-13T00:30:00+02:00"), AlertState::DueToday);
+        assert_eq!(state("2026-06-13", &zone("Europe/Berlin"), "2026-06-13T23:59:00+02:00"), AlertState::DueToday);
+        assert_eq!(state("2026-06-13", &zone("Europe/Berlin"), "2026-06-14T00:00:00+02:00"), AlertState::Overdue);
+        assert_eq!(state("2026-06-13", &zone("Europe/Berlin"), "2026-06-12T23:59:00+02:00"), AlertState::Upcoming);
     }
 
     #[test]
     fn overdue_is_told_at_once_and_each_week() {
         // A11.
-        let told = daily(&entry("2026-04-30", Berlin), "2026-04-30", "2026-05-16");
+        let told = daily(&entry("2026-04-30", &zone("Europe/Berlin")), "2026-04-30", "2026-05-16");
         let days: Vec<&str> = told.iter().map(|(day, _)| day.as_str()).collect();
         assert_eq!(days, ["2026-04-30", "2026-05-01", "2026-05-08", "2026-05-15"]);
         assert_eq!(told[2].1, -8);
@@ -420,13 +420,13 @@ mod tests {
     #[test]
     fn a_renewal_is_another_episode_and_resolves_the_first_once() {
         // A14, A24.
-        let old = entry("2026-03-31", Berlin);
-        let standing = |entry: &Entry, as_of: &str| entry.standing(at(as_of), &LEADS, Berlin);
+        let old = entry("2026-03-31", &zone("Europe/Berlin"));
+        let standing = |entry: &Entry, as_of: &str| entry.standing(at(as_of), &LEADS, &zone("Europe/Berlin"));
         let (told, _) = tell(None, &old, standing(&old, "2026-04-02T06:00:00Z"), &LEADS).unwrap();
         let (resolved, notification) = resolve(&told);
         assert_eq!(notification.unwrap().state, "resolved");
         assert_eq!(resolve(&resolved).1, None);
-        let new = entry("2027-03-31", Berlin);
+        let new = entry("2027-03-31", &zone("Europe/Berlin"));
         assert_ne!(new.episode(), old.episode());
         let told = daily(&new, "2027-03-01", "2027-03-01");
         assert_eq!(told, [("2027-03-01".to_owned(), 30)]);
@@ -435,8 +435,8 @@ mod tests {
     #[test]
     fn after_downtime_only_the_tightest_threshold_is_told() {
         // A25: told 60 in time, off from 25 February to 20 March.
-        let entry = entry("2026-03-31", Berlin);
-        let standing = |as_of| entry.standing(at(as_of), &LEADS, Berlin);
+        let entry = entry("2026-03-31", &zone("Europe/Berlin"));
+        let standing = |as_of| entry.standing(at(as_of), &LEADS, &zone("Europe/Berlin"));
         let (alert, _) = tell(None, &entry, standing("2026-01-30T06:00:00Z"), &LEADS).unwrap();
         assert_eq!(alert.skipped, BTreeSet::from([90]));
         let (alert, notification) = tell(Some(&alert), &entry, standing("2026-03-20T06:00:00Z"), &LEADS).unwrap();
@@ -450,12 +450,12 @@ mod tests {
     #[test]
     fn boundaries_are_the_sites_and_a_timestamp_is_exact() {
         // A28: the night of the clock change; A29: west of Greenwich; A30: a timestamp.
-        assert_eq!(state("2026-03-29", Berlin, "2026-03-29T21:59:59.999Z"), AlertState::DueToday);
-        assert_eq!(state("2026-03-29", Berlin, "2026-03-29T22:00:00Z"), AlertState::Overdue);
-        assert_eq!(state("2026-03-31", Los_Angeles, "2026-04-01T06:59:59Z"), AlertState::DueToday);
-        assert_eq!(state("2026-03-31", Los_Angeles, "2026-04-01T07:00:00Z"), AlertState::Overdue);
-        let stamp = entry("2026-03-31T12:00:00Z", Berlin);
-        let standing = |as_of| stamp.standing(at(as_of), &LEADS, Berlin);
+        assert_eq!(state("2026-03-29", &zone("Europe/Berlin"), "2026-03-29T21:59:59.999Z"), AlertState::DueToday);
+        assert_eq!(state("2026-03-29", &zone("Europe/Berlin"), "2026-03-29T22:00:00Z"), AlertState::Overdue);
+        assert_eq!(state("2026-03-31", &zone("America/Los_Angeles"), "2026-04-01T06:59:59Z"), AlertState::DueToday);
+        assert_eq!(state("2026-03-31", &zone("America/Los_Angeles"), "2026-04-01T07:00:00Z"), AlertState::Overdue);
+        let stamp = entry("2026-03-31T12:00:00Z", &zone("Europe/Berlin"));
+        let standing = |as_of| stamp.standing(at(as_of), &LEADS, &zone("Europe/Berlin"));
         assert_eq!(standing("2026-03-31T11:59:59Z").state, AlertState::DueToday);
         let overdue = standing("2026-03-31T12:00:00Z");
         assert_eq!((overdue.state, overdue.threshold), (AlertState::Overdue, Some(-1)));
@@ -467,18 +467,21 @@ mod tests {
     #[test]
     fn the_published_certificates_stand_as_their_table_says() {
         let as_of = at("2026-11-30T09:00:00Z");
-        let standing = |date| entry(date, Berlin).standing(as_of, &LEADS, Berlin);
+        let standing = |date| entry(date, &zone("Europe/Berlin")).standing(as_of, &LEADS, &zone("Europe/Berlin"));
         assert_eq!((standing("2026-12-31").days, standing("2026-12-31").state), (31, AlertState::Upcoming));
         assert_eq!(standing("2025-11-15").state, AlertState::Overdue);
         assert_eq!(standing("2027-12-31").state, AlertState::Scheduled);
         let none: [u32; 0] = [];
-        assert_eq!(entry("2026-12-01", Berlin).standing(as_of, &none, Berlin).state, AlertState::Scheduled);
+        assert_eq!(
+            entry("2026-12-01", &zone("Europe/Berlin")).standing(as_of, &none, &zone("Europe/Berlin")).state,
+            AlertState::Scheduled
+        );
     }
 
     #[test]
     fn two_items_with_the_same_date_are_two_episodes() {
         // A15.
-        let first = entry("2026-03-31", Berlin);
+        let first = entry("2026-03-31", &zone("Europe/Berlin"));
         let second = Entry { source: TableKey::text("DEVICE#DEV-2", "USER#t"), ..first.clone() };
         let other = Entry { expiry: "maintenance".to_owned(), ..first.clone() };
         let episodes = BTreeSet::from([first.episode(), second.episode(), other.episode()]);
@@ -487,8 +490,8 @@ mod tests {
 
     #[test]
     fn alert_rows_read_back_as_written() {
-        let entry = Entry { owner: Some("m1".to_owned()), ..entry("2026-03-31", Berlin) };
-        let standing = entry.standing(at("2026-04-20T06:00:00Z"), &LEADS, Berlin);
+        let entry = Entry { owner: Some("m1".to_owned()), ..entry("2026-03-31", &zone("Europe/Berlin")) };
+        let standing = entry.standing(at("2026-04-20T06:00:00Z"), &LEADS, &zone("Europe/Berlin"));
         let (alert, _) = tell(None, &entry, standing, &LEADS).unwrap();
         for alert in [resolve(&alert).0, alert] {
             let Op::Put(item) = alert.write(at("2027-01-01T00:00:00Z")).op else { panic!("not a put") };

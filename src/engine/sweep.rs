@@ -159,7 +159,7 @@ impl<S: Store, C: Clock> Look<'_, S, C> {
         for entry in entries {
             let episode = entry.episode();
             let decision = self.decide(expiry, alerts.get(&episode), Some(&entry), &episode);
-            let standing = entry.standing(self.as_of, &expiry.lead_days, self.model.zone);
+            let standing = entry.standing(self.as_of, &expiry.lead_days, &self.model.zone);
             report.entries.push(EntryReport {
                 expiry: expiry.name.clone(),
                 entity: entry.entity,
@@ -196,7 +196,7 @@ impl<S: Store, C: Clock> Look<'_, S, C> {
     ) -> Option<Decision> {
         let (alert, notification) = match entry {
             Some(entry) => {
-                let standing = entry.standing(self.as_of, &expiry.lead_days, self.model.zone);
+                let standing = entry.standing(self.as_of, &expiry.lead_days, &self.model.zone);
                 tell(before, entry, standing, &expiry.lead_days)?
             }
             None => resolve(before.filter(|alert| alert.open)?),

@@ -23,3 +23,4 @@ pub mod spec;
 pub mod template;
 pub mod time;
 pub mod value;
+pub mod zone;

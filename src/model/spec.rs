@@ -6,13 +6,12 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use chrono_tz::Tz;
-
 use super::decimal::Decimal;
 use super::derived::Severity;
 use super::key::KeyNames;
 use super::template::Template;
 use super::value::{Kind, Text};
+use super::zone::Zone;
 
 /// A whole model file.
 #[derive(Debug, Clone)]
@@ -25,7 +24,7 @@ pub struct Model {
     pub listings: Vec<Listing>,
     pub expiries: Vec<Expiry>,
     /// The site's zone: a date without a time ends with that civil day there.
-    pub zone: Tz,
+    pub zone: Zone,
     /// Separates a key's parts; a value that contains it is a finding. Default `#`.
     pub delimiter: String,
     /// Begins the partition keys of findings and expiries in the user's table. Default `KEEPER`.

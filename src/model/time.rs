@@ -7,10 +7,10 @@
 use chrono::{
     DateTime, Duration, FixedOffset, LocalResult, NaiveDate, NaiveDateTime, NaiveTime, SecondsFormat, TimeZone, Utc,
 };
-use chrono_tz::Tz;
 
 use super::spec::Format;
 use super::value::Value;
+use super::zone::Zone;
 
 /// From here on an "epoch second" is the year 5138 or later: it is milliseconds.
 const EPOCH_MILLISECONDS_FROM: i128 = 100_000_000_000;
@@ -129,7 +129,7 @@ pub fn epoch_seconds(value: &Value) -> Result<i64, TimeError> {
 
 /// The exclusive instant at which a value expires: a date at the end of that civil day in `zone`, a timestamp and an epoch
 /// exactly then. Text is read as a date or a timestamp, whichever it is; a number only under [`Format::EpochSeconds`].
-pub fn expires_at(value: &Value, format: Option<Format>, zone: Tz) -> Result<DateTime<Utc>, TimeError> {
+pub fn expires_at(value: &Value, format: Option<Format>, zone: &Zone) -> Result<DateTime<Utc>, TimeError> {
     if format == Some(Format::EpochSeconds) {
         let seconds = epoch_seconds(value)?;
         return DateTime::from_timestamp(seconds, 0)
@@ -143,7 +143,7 @@ pub fn expires_at(value: &Value, format: Option<Format>, zone: Tz) -> Result<Dat
 }
 
 /// The exclusive end of a civil day in `zone`: the first instant of the next one.
-pub fn day_end(day: NaiveDate, zone: Tz) -> DateTime<Utc> {
+pub fn day_end(day: NaiveDate, zone: &Zone) -> DateTime<Utc> {
     let next = day.succ_opt().unwrap_or(day);
     let midnight = next.and_time(NaiveTime::MIN);
     match zone.from_local_datetime(&midnight) {
@@ -155,7 +155,7 @@ pub fn day_end(day: NaiveDate, zone: Tz) -> DateTime<Utc> {
 }
 
 /// Where the clocks skip midnight (or a whole day), the day begins at the transition: found by halving.
-fn first_instant_of(day: NaiveDate, midnight: NaiveDateTime, zone: Tz) -> DateTime<Utc> {
+fn first_instant_of(day: NaiveDate, midnight: NaiveDateTime, zone: &Zone) -> DateTime<Utc> {
     // Offsets and gaps are below 26 hours, so the transition is within two days of midnight read as UTC.
     let (mut before, mut after) = (midnight.and_utc() - Duration::days(2), midnight.and_utc() + Duration::days(2));
     while after - before > Duration::seconds(1) {
@@ -163,21 +163,21 @@ fn first_instant_of(day: NaiveDate, midnight: NaiveDateTime, zone: Tz) -> DateTi
         // Whole seconds, so that the result is one.
         let middle = DateTime::from_timestamp(middle.timestamp(), 0).unwrap_or(middle);
         let middle = if middle <= before { before + Duration::seconds(1) } else { middle };
-        if middle.with_timezone(&zone).date_naive() >= day { after = middle } else { before = middle }
+        if middle.with_timezone(zone).date_naive() >= day { after = middle } else { before = middle }
     }
     after
 }
 
 /// Civil days of `zone` from `as_of` to the last day on which something with the exclusive end `due` is valid: 0 on that
 /// day itself, negative after it. A date 2026-12-31 is 31 days off on 2026-11-30.
-pub fn days_until(due: DateTime<Utc>, as_of: DateTime<Utc>, zone: Tz) -> i64 {
-    days_until_from_day(due, as_of.with_timezone(&zone).date_naive(), zone)
+pub fn days_until(due: DateTime<Utc>, as_of: DateTime<Utc>, zone: &Zone) -> i64 {
+    days_until_from_day(due, as_of.with_timezone(zone).date_naive(), zone)
 }
 
 /// The same, as of a civil day of `zone`.
-pub fn days_until_from_day(due: DateTime<Utc>, as_of: NaiveDate, zone: Tz) -> i64 {
+pub fn days_until_from_day(due: DateTime<Utc>, as_of: NaiveDate, zone: &Zone) -> i64 {
     let last = due.checked_sub_signed(Duration::nanoseconds(1)).unwrap_or(due);
-    (last.with_timezone(&zone).date_naive() - as_of).num_days()
+    (last.with_timezone(zone).date_naive() - as_of).num_days()
 }
 
 /// `hh:mm`, `hh:mm:ss` or `hh:mm:ss.f…` as numbers.
@@ -244,40 +244,40 @@ pub fn instant(text: &str) -> Option<DateTime<Utc>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use chrono_tz::{America, Atlantic, Europe, Pacific, UTC};
+    use crate::model::zone::zone;
     use proptest::prelude::*;
 
     fn at(text: &str) -> DateTime<Utc> {
         parse_timestamp(text).unwrap()
     }
 
-    fn due(text: &str, zone: Tz) -> String {
+    fn due(text: &str, zone: &Zone) -> String {
         expires_at(&Value::text(text), None, zone).unwrap().to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true)
     }
 
     #[test]
     fn a_date_ends_with_its_civil_day() {
-        assert_eq!(due("2026-03-29", Europe::Berlin), "2026-03-29T22:00:00Z");
-        assert_eq!(due("2026-10-25", Europe::Berlin), "2026-10-25T23:00:00Z");
-        assert_eq!(due("2026-12-31", UTC), "2027-01-01T00:00:00Z");
-        assert_eq!(due("2025-11-15", America::New_York), "2025-11-16T05:00:00Z");
+        assert_eq!(due("2026-03-29", &zone("Europe/Berlin")), "2026-03-29T22:00:00Z");
+        assert_eq!(due("2026-10-25", &zone("Europe/Berlin")), "2026-10-25T23:00:00Z");
+        assert_eq!(due("2026-12-31", &Zone::UTC), "2027-01-01T00:00:00Z");
+        assert_eq!(due("2025-11-15", &zone("America/New_York")), "2025-11-16T05:00:00Z");
     }
 
     #[test]
     fn a_midnight_that_the_clocks_skip_or_repeat_is_found() {
         // Skipped: 2018-11-04 begins at 01:00.
-        assert_eq!(due("2018-11-03", America::Sao_Paulo), "2018-11-04T03:00:00Z");
+        assert_eq!(due("2018-11-03", &zone("America/Sao_Paulo")), "2018-11-04T03:00:00Z");
         // A whole civil day skipped: after 2011-12-29 comes 2011-12-31.
-        assert_eq!(due("2011-12-29", Pacific::Apia), "2011-12-30T10:00:00Z");
+        assert_eq!(due("2011-12-29", &zone("Pacific/Apia")), "2011-12-30T10:00:00Z");
         // Repeated: 00:00 to 01:00 comes twice, the day begins the first time.
-        assert_eq!(due("2026-10-31", America::Havana), "2026-11-01T04:00:00Z");
-        assert_eq!(due("2026-10-24", Atlantic::Azores), "2026-10-25T00:00:00Z");
+        assert_eq!(due("2026-10-31", &zone("America/Havana")), "2026-11-01T04:00:00Z");
+        assert_eq!(due("2026-10-24", &zone("Atlantic/Azores")), "2026-10-25T00:00:00Z");
     }
 
     #[test]
     fn timestamps_are_exact_whatever_their_offset_and_fraction() {
-        assert_eq!(due("2026-03-01T10:00:00+02:00", UTC), "2026-03-01T08:00:00Z");
-        assert_eq!(due("2026-03-01T10:00:00.017-0530", UTC), "2026-03-01T15:30:00.017Z");
+        assert_eq!(due("2026-03-01T10:00:00+02:00", &Zone::UTC), "2026-03-01T08:00:00Z");
+        assert_eq!(due("2026-03-01T10:00:00.017-0530", &Zone::UTC), "2026-03-01T15:30:00.017Z");
         assert_eq!(at("2026-03-01T10:00Z"), at("2026-03-01T12:00:00.000000000000+02"));
         assert_eq!(at("2026-03-01T10:00:00.1Z").timestamp_subsec_millis(), 100);
     }
@@ -285,7 +285,7 @@ mod tests {
     #[test]
     fn impossible_is_told_apart_from_malformed() {
         for text in ["2026-02-30", "2026-13-01", "2026-00-10", "2025-02-29", "2026-02-30T10:00:00Z"] {
-            let error = expires_at(&Value::text(text), None, UTC).unwrap_err();
+            let error = expires_at(&Value::text(text), None, &Zone::UTC).unwrap_err();
             assert!(matches!(error, TimeError::Impossible { .. }), "{text}: {error}");
         }
         let impossible = parse_timestamp("2026-02-03T25:00:00Z").unwrap_err();
@@ -300,7 +300,7 @@ mod tests {
             "+2026-1-01",
             "2026-12-31T10Z",
         ] {
-            let error = expires_at(&Value::text(text), None, UTC).unwrap_err();
+            let error = expires_at(&Value::text(text), None, &Zone::UTC).unwrap_err();
             assert!(matches!(error, TimeError::Format { .. }), "{text}: {error}");
         }
         assert!(matches!(parse_timestamp("2026-12-31T10:00:00+"), Err(TimeError::Format { .. })));
@@ -342,29 +342,29 @@ mod tests {
 
     #[test]
     fn days_are_civil_days_of_the_zone() {
-        let due = expires_at(&Value::text("2026-12-31"), None, Europe::Berlin).unwrap();
-        assert_eq!(days_until(due, at("2026-11-30T08:00:00Z"), Europe::Berlin), 31);
-        assert_eq!(days_until(due, at("2026-12-31T22:59:59Z"), Europe::Berlin), 0);
-        assert_eq!(days_until(due, at("2026-12-31T23:00:00Z"), Europe::Berlin), -1);
+        let due = expires_at(&Value::text("2026-12-31"), None, &zone("Europe/Berlin")).unwrap();
+        assert_eq!(days_until(due, at("2026-11-30T08:00:00Z"), &zone("Europe/Berlin")), 31);
+        assert_eq!(days_until(due, at("2026-12-31T22:59:59Z"), &zone("Europe/Berlin")), 0);
+        assert_eq!(days_until(due, at("2026-12-31T23:00:00Z"), &zone("Europe/Berlin")), -1);
         // 23:30 UTC on the 29th is already the 30th in Berlin.
-        assert_eq!(days_until(due, at("2026-11-29T23:30:00Z"), Europe::Berlin), 31);
+        assert_eq!(days_until(due, at("2026-11-29T23:30:00Z"), &zone("Europe/Berlin")), 31);
     }
 
     proptest! {
         #[test]
-        fn a_day_ends_after_it_begins_and_before_the_next_ends(days in 0i64..80_000, zone in 0..chrono_tz::TZ_VARIANTS.len()) {
-            let zone = chrono_tz::TZ_VARIANTS[zone];
+        fn a_day_ends_after_it_begins_and_before_the_next_ends(days in 0i64..80_000, name in proptest::sample::select(Zone::names())) {
+            let zone = &zone(&name);
             let day = NaiveDate::from_ymd_opt(1970, 1, 2).unwrap() + Duration::days(days);
             let end = day_end(day, zone);
-            let last = (end - Duration::seconds(1)).with_timezone(&zone).date_naive();
+            let last = (end - Duration::seconds(1)).with_timezone(zone).date_naive();
             prop_assert!(last <= day, "{zone} {day} {end}");
-            prop_assert!(end.with_timezone(&zone).date_naive() > day, "{zone} {day} {end}");
+            prop_assert!(end.with_timezone(zone).date_naive() > day, "{zone} {day} {end}");
             prop_assert!(end <= day_end(day.succ_opt().unwrap(), zone));
         }
 
         #[test]
         fn any_text_is_read_or_refused(text in "\\PC{0,40}") {
-            let _ = expires_at(&Value::text(text.clone()), None, UTC);
+            let _ = expires_at(&Value::text(text.clone()), None, &Zone::UTC);
             let _ = epoch_seconds(&Value::text(text));
         }
 

@@ -9,6 +9,7 @@ use crate::model::key::TableKey;
 use crate::model::spec::{Aggregate, Attribute, Entity, Expiry, KeyAttribute, Listing, Model, ReportDefaults, Table};
 use crate::model::template::Template;
 use crate::model::value::{Item, Kind, MARKER, Value};
+use crate::model::zone::Zone;
 
 /// Entity `Job` (`JOB#{job}` / `USER#{user}`; Status, Project, Hours, Due), aggregates `by_project` and `by_user`
 /// (count by Status; the first sums Hours and its squares), listing `jobs_by_hours`, expiry `due`.
@@ -59,7 +60,7 @@ pub fn model() -> Model {
             subject: None,
             owner: None,
         }],
-        zone: chrono_tz::UTC,
+        zone: Zone::UTC,
         delimiter: "#".to_owned(),
         prefix: "KEEPER".to_owned(),
         tombstone_days: 30,

@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Duration, NaiveDate, Utc};
-use chrono_tz::Tz;
 use sha2::{Digest, Sha256};
 
 use crate::model::derived::{Finding, Measures};
@@ -13,6 +12,7 @@ use crate::model::key::{TableKey, hex};
 use crate::model::spec::Model;
 use crate::model::time::days_until_from_day;
 use crate::model::value::Item;
+use crate::model::zone::Zone;
 
 /// Everything that a report may ask about.
 #[derive(Debug, Clone)]
@@ -98,12 +98,12 @@ impl ExpiryState {
 
 impl ExpiryRow {
     /// Civil days from `as_of` to the last valid day; negative: days overdue.
-    pub fn days_left(&self, as_of: NaiveDate, zone: Tz) -> i64 {
+    pub fn days_left(&self, as_of: NaiveDate, zone: &Zone) -> i64 {
         days_until_from_day(self.due, as_of, zone)
     }
 
     /// The last civil day in `zone` on which it is valid; `None` beyond the calendar's ends.
-    pub fn last_day(&self, as_of: NaiveDate, zone: Tz) -> Option<NaiveDate> {
+    pub fn last_day(&self, as_of: NaiveDate, zone: &Zone) -> Option<NaiveDate> {
         as_of.checked_add_signed(Duration::try_days(self.days_left(as_of, zone))?)
     }
 }
@@ -113,7 +113,7 @@ impl ReportInput<'_> {
     pub fn state(&self, row: &ExpiryRow) -> ExpiryState {
         let declared = self.model.expiries.iter().find(|expiry| expiry.name == row.name);
         let lead = declared.and_then(|expiry| expiry.lead_days.iter().max()).copied().unwrap_or(0);
-        match row.days_left(self.as_of, self.model.zone) {
+        match row.days_left(self.as_of, &self.model.zone) {
             days if days < 0 => ExpiryState::Overdue,
             0 => ExpiryState::DueToday,
             days if days <= i64::from(lead) => ExpiryState::Upcoming,
@@ -152,6 +152,7 @@ fn item_digest(source: &SourceItem) -> [u8; 32] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::zone::zone;
 
     fn expiry(due: &str) -> ExpiryRow {
         ExpiryRow {
@@ -168,11 +169,11 @@ mod tests {
     #[test]
     fn days_are_civil_days_of_the_site() {
         let as_of = NaiveDate::from_ymd_opt(2026, 11, 30).unwrap();
-        assert_eq!(expiry("2027-01-01T00:00:00Z").days_left(as_of, Tz::UTC), 31);
+        assert_eq!(expiry("2027-01-01T00:00:00Z").days_left(as_of, &Zone::UTC), 31);
         // Midnight in Berlin is 23:00 UTC of the day before in winter.
-        assert_eq!(expiry("2026-11-30T23:00:00Z").days_left(as_of, Tz::Europe__Berlin), 0);
-        assert_eq!(expiry("2025-11-15T23:00:00Z").days_left(as_of, Tz::Europe__Berlin), -380);
+        assert_eq!(expiry("2026-11-30T23:00:00Z").days_left(as_of, &zone("Europe/Berlin")), 0);
+        assert_eq!(expiry("2025-11-15T23:00:00Z").days_left(as_of, &zone("Europe/Berlin")), -380);
         // A time of day falls due on its own day.
-        assert_eq!(expiry("2026-11-30T10:00:00Z").days_left(as_of, Tz::UTC), 0);
+        assert_eq!(expiry("2026-11-30T10:00:00Z").days_left(as_of, &Zone::UTC), 0);
     }
 }

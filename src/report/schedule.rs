@@ -8,8 +8,8 @@
 //!
 //! A **slot** is one instant at which a report is due.
 
+use crate::model::zone::Zone;
 use chrono::{DateTime, TimeDelta, Utc};
-use chrono_tz::Tz;
 use croner::Cron;
 use croner::errors::CronError;
 use croner::parser::{CronParser, Seconds, Year};
@@ -55,20 +55,20 @@ impl Schedule {
         }
         let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
         let schedule = Schedule(parser.parse(text).map_err(|error| reason(&parser, text, error))?);
-        match schedule.next(DateTime::UNIX_EPOCH, Tz::UTC) {
+        match schedule.next(DateTime::UNIX_EPOCH, &Zone::UTC) {
             Some(_) => Ok(schedule),
             None => Err("there is no such day".to_owned()),
         }
     }
 
     /// The first slot after an instant; `None` beyond the calendar's end.
-    pub fn next(&self, after: DateTime<Utc>, zone: Tz) -> Option<DateTime<Utc>> {
-        let next = self.0.find_next_occurrence(&after.with_timezone(&zone), false).ok()?;
+    pub fn next(&self, after: DateTime<Utc>, zone: &Zone) -> Option<DateTime<Utc>> {
+        let next = self.0.find_next_occurrence(&after.with_timezone(zone), false).ok()?;
         Some(next.to_utc())
     }
 
     /// The slots after `after` until `until`, that one included; `None`: there are none.
-    pub fn due(&self, after: DateTime<Utc>, until: DateTime<Utc>, zone: Tz) -> Option<Due> {
+    pub fn due(&self, after: DateTime<Utc>, until: DateTime<Utc>, zone: &Zone) -> Option<Due> {
         let slots = |from| {
             let next = move |slot: &DateTime<Utc>| self.next(*slot, zone);
             std::iter::successors(self.next(from, zone), next).take_while(|slot| *slot <= until)
@@ -105,70 +105,71 @@ fn reason(parser: &CronParser, text: &str, error: CronError) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::zone::zone;
 
     fn at(text: &str) -> DateTime<Utc> {
         text.parse().unwrap()
     }
 
     /// Expression, zone, after, and the slots that follow, by the clock of the zone.
-    const AROUND_CLOCK_CHANGES: [(&str, Tz, &str, &[&str]); 11] = [
+    const AROUND_CLOCK_CHANGES: [(&str, &str, &str, &[&str]); 11] = [
         (
             "30 2 * * *",
-            Tz::America__New_York,
+            "America/New_York",
             "2025-03-08T12:00:00Z",
             &["2025-03-09T03:00:00-04:00", "2025-03-10T02:30:00-04:00"],
         ),
-        ("0 2 * * *", Tz::America__New_York, "2025-03-09T06:30:00Z", &["2025-03-09T03:00:00-04:00"]),
+        ("0 2 * * *", "America/New_York", "2025-03-09T06:30:00Z", &["2025-03-09T03:00:00-04:00"]),
         (
             "30 1 * * *",
-            Tz::America__New_York,
+            "America/New_York",
             "2025-11-01T12:00:00Z",
             &["2025-11-02T01:30:00-04:00", "2025-11-03T01:30:00-05:00"],
         ),
         (
             "0 * * * *",
-            Tz::America__New_York,
+            "America/New_York",
             "2025-11-02T04:30:00Z",
             &["2025-11-02T01:00:00-04:00", "2025-11-02T01:00:00-05:00", "2025-11-02T02:00:00-05:00"],
         ),
         (
             "0 7 * * *",
-            Tz::Europe__Berlin,
+            "Europe/Berlin",
             "2026-03-28T04:00:00Z",
             &["2026-03-28T07:00:00+01:00", "2026-03-29T07:00:00+02:00"],
         ),
         (
             "0 7 31 * *",
-            Tz::Europe__Berlin,
+            "Europe/Berlin",
             "2026-01-31T12:00:00Z",
             &["2026-03-31T07:00:00+02:00", "2026-05-31T07:00:00+02:00"],
         ),
         (
             "0 7 L * *",
-            Tz::Europe__Berlin,
+            "Europe/Berlin",
             "2026-01-31T12:00:00Z",
             &["2026-02-28T07:00:00+01:00", "2026-03-31T07:00:00+02:00", "2026-04-30T07:00:00+02:00"],
         ),
         (
             "0 7 1 * 1",
-            Tz::Europe__Berlin,
+            "Europe/Berlin",
             "2026-01-01T12:00:00Z",
             &["2026-01-05T07:00:00+01:00", "2026-01-12T07:00:00+01:00"],
         ),
-        ("0 7 * * 1", Tz::Europe__Berlin, "2026-01-01T12:00:00Z", &["2026-01-05T07:00:00+01:00"]),
-        ("0 5 * * 1", Tz::Asia__Shanghai, "2026-08-02T00:00:00Z", &["2026-08-03T05:00:00+08:00"]),
+        ("0 7 * * 1", "Europe/Berlin", "2026-01-01T12:00:00Z", &["2026-01-05T07:00:00+01:00"]),
+        ("0 5 * * 1", "Asia/Shanghai", "2026-08-02T00:00:00Z", &["2026-08-03T05:00:00+08:00"]),
         // Midnight is what this clock leaves out.
-        ("0 0 * * *", Tz::America__Santiago, "2025-09-06T12:00:00Z", &["2025-09-07T01:00:00-03:00"]),
+        ("0 0 * * *", "America/Santiago", "2025-09-06T12:00:00Z", &["2025-09-07T01:00:00-03:00"]),
     ];
 
     #[test]
     fn slots_are_right_around_clock_changes() {
-        for (text, zone, after, expected) in AROUND_CLOCK_CHANGES {
-            let schedule = Schedule::parse(text).unwrap();
+        for (text, name, after, expected) in AROUND_CLOCK_CHANGES {
+            let (schedule, zone) = (Schedule::parse(text).unwrap(), &zone(name));
             let mut from = at(after);
             for slot in expected {
                 from = schedule.next(from, zone).unwrap();
-                assert_eq!(from.with_timezone(&zone).to_rfc3339(), *slot, "{text} in {zone} after {after}");
+                assert_eq!(from.with_timezone(zone).to_rfc3339(), *slot, "{text} in {zone} after {after}");
             }
             let due = schedule.due(at(after), from, zone).unwrap();
             assert_eq!((due.slot, due.earlier.len()), (from, expected.len() - 1), "{text} in {zone}");
@@ -178,7 +179,7 @@ mod tests {
     #[test]
     fn the_last_slot_is_due_and_those_before_it_are_told() {
         let schedule = Schedule::parse("0 7 * * 1").unwrap();
-        let due = |after: &str, until: &str| schedule.due(at(after), at(until), Tz::UTC);
+        let due = |after: &str, until: &str| schedule.due(at(after), at(until), &Zone::UTC);
         assert_eq!(
             due("2026-01-05T07:00:00Z", "2026-01-12T06:59:59Z"),
             None,
@@ -193,7 +194,7 @@ mod tests {
     fn the_last_slot_is_found_after_any_time() {
         let due = |text: &str, after: &str| {
             let schedule = Schedule::parse(text).unwrap();
-            schedule.due(at(after), at("2026-06-01T12:00:30Z"), Tz::Europe__Berlin).unwrap()
+            schedule.due(at(after), at("2026-06-01T12:00:30Z"), &zone("Europe/Berlin")).unwrap()
         };
         let minutes = due("* * * * *", "2016-01-01T00:00:00Z");
         assert_eq!((minutes.slot, minutes.earlier.len()), (at("2026-06-01T12:00:00Z"), EARLIER_MAX));
@@ -231,7 +232,7 @@ mod tests {
     /// What reports/README.md says of names and numbers.
     #[test]
     fn several_ways_of_writing_are_one_schedule() {
-        let next = |text: &str| Schedule::parse(text).unwrap().next(at("2026-06-01T12:00:00Z"), Tz::UTC).unwrap();
+        let next = |text: &str| Schedule::parse(text).unwrap().next(at("2026-06-01T12:00:00Z"), &Zone::UTC).unwrap();
         for (one, other, slot) in [
             ("0 7 * * 0", "0 7 * * 7", "2026-06-07T07:00:00Z"),
             ("0 7 * * 0", "0 7 * * sun", "2026-06-07T07:00:00Z"),

@@ -229,7 +229,7 @@ async fn a_report_is_printed_once_a_slot_whoever_is_called_and_whatever_fails() 
     let definition = builtin(REPORT).unwrap().unwrap();
     assert_eq!(first.len(), definition.sections.len() + 1, "each file once: {first:?}");
     let folder = first[0].rsplit_once('/').unwrap().0;
-    let slot = definition.schedule.as_ref().unwrap().due(world.days_ago(15), world.days_ago(8), world.model.zone);
+    let slot = definition.schedule.as_ref().unwrap().due(world.days_ago(15), world.days_ago(8), &world.model.zone);
     let slot = slot.unwrap().slot;
     assert_eq!(folder, format!("reports/{REPORT}/{}", slot.format("%Y-%m-%dT%H%M%SZ")));
     let page = world.s3().get_object().bucket(world.name).key(format!("{folder}/{REPORT}.html")).send().await.unwrap();
@@ -242,7 +242,7 @@ async fn a_report_is_printed_once_a_slot_whoever_is_called_and_whatever_fails() 
     assert!(said() > 1);
 
     // The next slot was claimed by one who lives, then by one who has died.
-    let next = definition.schedule.as_ref().unwrap().due(world.days_ago(8), world.days_ago(1), world.model.zone);
+    let next = definition.schedule.as_ref().unwrap().due(world.days_ago(8), world.days_ago(1), &world.model.zone);
     let slot = Slot { report: REPORT.to_owned(), at: next.unwrap().slot };
     let now = world.clock.now();
     let claim = async |seconds| {

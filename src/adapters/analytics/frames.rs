@@ -175,7 +175,7 @@ fn findings(input: &ReportInput<'_>) -> Columns {
 
 fn expiries(input: &ReportInput<'_>) -> Columns {
     let rows = &input.expiries;
-    let zone = input.model.zone;
+    let zone = &input.model.zone;
     vec![
         by(rows, "name", Kind::Text, |row| text(row.name.clone())),
         by(rows, "entity", Kind::Text, |row| text(row.entity.clone())),

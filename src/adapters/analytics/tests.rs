@@ -10,6 +10,7 @@ use crate::model::key::TableKey;
 use crate::model::spec::{Attribute, Entity, Expiry, Format, KeyAttribute, Model, ReportDefaults, Table as TableSpec};
 use crate::model::template::Template;
 use crate::model::value::{Item, Kind, Value};
+use crate::model::zone::zone;
 use crate::report::definition::parse;
 use crate::report::input::{AggregateRow, ExpiryRow, Freshness, SourceItem};
 
@@ -74,7 +75,7 @@ fn model() -> Model {
             subject: None,
             owner: None,
         }],
-        zone: chrono_tz::Europe::Berlin,
+        zone: zone("Europe/Berlin"),
         delimiter: "#".to_owned(),
         prefix: "KEEPER".to_owned(),
         tombstone_days: 30,

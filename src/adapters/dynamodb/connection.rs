@@ -70,7 +70,6 @@ fn of_profile(profile: &Option<String>) -> String {
 #[derive(Debug, Clone)]
 pub struct Connection {
     pub(super) tables: aws_sdk_dynamodb::Client,
-    pub(super) streams: aws_sdk_dynamodbstreams::Client,
     pub(super) usage: Arc<Usage>,
     config: SdkConfig,
 }
@@ -133,7 +132,6 @@ impl Connection {
         find_credentials(&config, asked_for).await.map_err(ConnectionError::Credentials)?;
         Ok(Connection {
             tables: aws_sdk_dynamodb::Client::new(&config),
-            streams: aws_sdk_dynamodbstreams::Client::new(&config),
             usage: Arc::default(),
             config,
         })

@@ -36,7 +36,8 @@ pub struct DynamoStream {
 impl DynamoStream {
     /// The stream of that ARN: also one that its table has disabled since, which stays readable for a day.
     pub fn new(connection: &Connection, arn: impl Into<String>) -> DynamoStream {
-        let (client, usage) = (connection.streams.clone(), Arc::clone(&connection.usage));
+        let client = aws_sdk_dynamodbstreams::Client::new(connection.config());
+        let usage = Arc::clone(&connection.usage);
         DynamoStream { client, usage, arn: Arc::new(Mutex::new(arn.into())), table: None }
     }
 

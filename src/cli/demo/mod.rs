@@ -279,7 +279,7 @@ impl Show<'_> {
         }
         // A year ahead, so that one sees what was renewed as well.
         let settings = SweepSettings { list_days: 400, ..SweepSettings::default() };
-        let as_of = noon(today, self.tables.model.zone)?;
+        let as_of = noon(today, &self.tables.model.zone)?;
         let report = sweep(&self.tables.model, store, clock, as_of, &settings, &Sinks(sinks)).await?;
         if self.text && !self.tables.model.expiries.is_empty() {
             heading("Expiries");

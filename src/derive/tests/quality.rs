@@ -200,7 +200,7 @@ fn certificates_expire_with_their_day_and_only_for_the_active() {
     assert_eq!((text(1, "Subject"), text(1, "Date")), ("tech001".into(), "2026-12-31".into()));
     assert_eq!((text(1, "Owner"), text(1, "Entity")), ("manager001".into(), "Technician".into()));
     let due = parse_timestamp(&text(1, "Due")).unwrap();
-    assert_eq!(days_until(due, parse_timestamp("2026-11-30T07:00:00Z").unwrap(), model.zone), 31);
+    assert_eq!(days_until(due, parse_timestamp("2026-11-30T07:00:00Z").unwrap(), &model.zone), 31);
     assert!(text(1, "SK").starts_with("2026-12-31T23:00:00Z#") && text(1, "PK") == "KEEPER#EXPIRY#certificate");
     let source = entries[1].item.get("Source");
     assert_eq!(source, Some(&Value::M(item([("PK", "USER#tech001"), ("SK", "USER#tech001")]).0)));

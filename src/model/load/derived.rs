@@ -46,7 +46,7 @@ fn read_key_or_stand_in(
 ) -> (Template, Option<Template>) {
     read_key(sink, fields, table).unwrap_or_else(|| {
         let mut key = part.path.clone();
-        key.push("key".to_owned());
+        key.push("key".into());
         sink.mark_broken(&key);
         (stand_in(), None)
     })

@@ -6,7 +6,7 @@ use crate::model::key::PARTITION_KEY_SIZE_MAX;
 use crate::model::reader::{Field, Fields, Sink, suggest};
 use crate::model::spec::{Attribute, Condition, Entity, EntityIndex, Format, Table};
 use crate::model::template::Template;
-use crate::model::value::Kind;
+use crate::model::value::{Kind, Text};
 
 pub(super) fn read_all(sink: &mut Sink, root: &mut Fields<'_>, table: &Table) -> Vec<Entity> {
     let remedy = "declare at least one, for example `[entity.User]`";
@@ -131,7 +131,7 @@ fn conditions(sink: &mut Sink, field: &Field<'_>) -> Vec<Condition> {
     read
 }
 
-fn read_indexes(sink: &mut Sink, fields: &mut Fields<'_>, table: &Table, entity: &[String]) -> Vec<EntityIndex> {
+fn read_indexes(sink: &mut Sink, fields: &mut Fields<'_>, table: &Table, entity: &[Text]) -> Vec<EntityIndex> {
     let Some(field) = fields.take(sink, "index") else { return Vec::new() };
     let Some(mut fields) = field.fields(sink) else {
         sink.mark_broken(&field.path);
@@ -204,7 +204,7 @@ fn read_attribute(sink: &mut Sink, name: String, field: &Field<'_>) -> Attribute
     let Some(mut fields) = field.fields(sink) else { return attribute };
     if let Some(kind) = fields.take(sink, "type") {
         attribute.kind = read_kind(sink, &kind);
-        if sink.is_broken(&kind.path.iter().map(String::as_str).collect::<Vec<_>>()) {
+        if sink.is_broken(&kind.path.iter().map(Text::as_str).collect::<Vec<_>>()) {
             sink.mark_broken(&field.path);
         }
     }

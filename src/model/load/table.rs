@@ -1,15 +1,13 @@
 //! The head of the file, `[table]`, `[severity]` and `[reports]`.
 
 use std::collections::BTreeMap;
-use std::str::FromStr;
-
-use chrono_tz::{TZ_VARIANTS, Tz};
 
 use super::{derived, entity, rules};
 use crate::model::derived::Severity;
 use crate::model::reader::{Field, Fields, Sink, path, suggest};
 use crate::model::spec::{Index, KeyAttribute, Model, ReportDefaults, ReportName, Table};
 use crate::model::value::{Kind, MARKER};
+use crate::model::zone::Zone;
 
 /// The version of the file's format that this release reads.
 const VERSION: u32 = 1;
@@ -72,16 +70,17 @@ fn read_version(sink: &mut Sink, root: &mut Fields<'_>) {
     }
 }
 
-fn read_zone(sink: &mut Sink, root: &mut Fields<'_>) -> Tz {
-    let Some(field) = root.take(sink, "zone") else { return Tz::UTC };
-    let Some(text) = field.text(sink) else { return Tz::UTC };
-    Tz::from_str(&text).unwrap_or_else(|_| {
-        let remedy = match suggest::nearest(&text, TZ_VARIANTS.iter().map(|zone| zone.name())) {
+fn read_zone(sink: &mut Sink, root: &mut Fields<'_>) -> Zone {
+    let Some(field) = root.take(sink, "zone") else { return Zone::UTC };
+    let Some(text) = field.text(sink) else { return Zone::UTC };
+    Zone::named(&text).unwrap_or_else(|| {
+        let names = Zone::names();
+        let remedy = match suggest::nearest(&text, names.iter().map(String::as_str)) {
             Some(zone) => format!("did you mean `{zone}`?"),
             None => "use a name of the IANA database, for example `Europe/Berlin` or `UTC`".to_owned(),
         };
         sink.fault(&rules::UNKNOWN_ZONE, field.span(), format!("`{text}` is not a time zone"), remedy);
-        Tz::UTC
+        Zone::UTC
     })
 }
 

@@ -11,6 +11,7 @@ pub mod suggest;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Range, RangeInclusive};
 
+use smol_str::format_smolstr;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
@@ -19,25 +20,26 @@ pub(crate) use self::rules::fault_rules;
 use super::decimal::Decimal;
 use super::position::{Fault, Position, line_starts};
 use super::rule::Rule;
+use super::value::Text;
 
 /// The keys that lead to a part of the file.
-pub type Path = Vec<String>;
+pub type Path = Vec<Text>;
 
 /// The path of an element: its number from 1, set off so that messages read `section 2.chart`.
-fn element(path: &[String], index: usize) -> Path {
+fn element(path: &[Text], index: usize) -> Path {
     let mut path = path.to_vec();
-    path.push(format!(" {}", index + 1));
+    path.push(format_smolstr!(" {}", index + 1));
     path
 }
 
 /// The path as messages spell it.
-pub fn shown(path: &[String]) -> String {
+pub fn shown(path: &[Text]) -> String {
     path.join(".").replace(". ", " ")
 }
 
 /// A path from its parts.
 pub fn path(parts: &[&str]) -> Path {
-    parts.iter().map(|part| (*part).to_owned()).collect()
+    parts.iter().map(Text::new).collect()
 }
 
 #[derive(Debug, Clone)]
@@ -108,7 +110,7 @@ impl<'s> Sink<'s> {
     }
 
     /// Notes that the part could not be read: what stands in the model for it must not be judged.
-    pub fn mark_broken(&mut self, path: &[String]) {
+    pub fn mark_broken(&mut self, path: &[Text]) {
         self.broken.insert(path.to_vec());
     }
 
@@ -123,7 +125,7 @@ impl<'s> Sink<'s> {
     }
 
     /// Notes that of `part` the texts within `field` are all that is known; without it, nothing.
-    pub fn mark_unread(&mut self, part: &[String], field: Option<&Field<'_>>) {
+    pub fn mark_unread(&mut self, part: &[Text], field: Option<&Field<'_>>) {
         let texts = field.map(Field::texts_within);
         let known = self.unread.entry(part.to_vec()).or_insert_with(|| Some(String::new()));
         *known = known.take().zip(texts).map(|(known, more)| known + "\n" + &more);
@@ -216,7 +218,7 @@ impl<'t> Fields<'t> {
     pub fn take_named(&mut self, sink: &mut Sink, name: &str) -> Option<Field<'t>> {
         let (key, value) = self.entries.remove(name)?;
         let mut path = self.path.clone();
-        path.push(name.to_owned());
+        path.push(name.into());
         sink.note(path.clone(), key.span(), value.span());
         Some(Field { path, key: key.span(), value })
     }
@@ -225,7 +227,7 @@ impl<'t> Fields<'t> {
     pub fn peek(&self, name: &str) -> Option<Field<'t>> {
         let (key, value) = self.entries.get(name)?;
         let mut path = self.path.clone();
-        path.push(name.to_owned());
+        path.push(name.into());
         Some(Field { path, key: key.span(), value })
     }
 
@@ -249,7 +251,7 @@ impl<'t> Fields<'t> {
     }
 
     pub fn missing(&self, sink: &mut Sink, name: &str, remedy: &str) {
-        let parts: Vec<&str> = self.path.iter().map(String::as_str).collect();
+        let parts: Vec<&str> = self.path.iter().map(Text::as_str).collect();
         let place = sink.key_span(&parts);
         let whole = if parts.is_empty() { "the file".to_owned() } else { format!("`{}`", shown(&self.path)) };
         sink.fault(&sink.grammar.missing_key, place, format!("{whole} has no `{name}`"), remedy);
