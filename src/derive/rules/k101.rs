@@ -43,10 +43,13 @@ pub fn differs(
     let (name, actual) = (&entity.name, shown(actual));
     let template = cut(&template.source);
     let message = match expected.map(shown) {
-        Some(expected) => format!(
-            "`{at}` is `{actual}`, but the attributes of this {name} give `{expected}` by the template `{template}`; \
-             put the item under that key and delete this one, or mend the attributes"
-        ),
+        Some(expected) => {
+            let case = if actual.to_lowercase() == expected.to_lowercase() { " (only the case differs)" } else { "" };
+            format!(
+                "`{at}` is `{actual}`, but the attributes of this {name} give `{expected}`{case} by the template `{template}`; \
+                 put the item under that key and delete this one, or mend the attributes"
+            )
+        }
         None => {
             format!("`{at}` is `{actual}`, but keys of {name} are written `{template}`; put the item under such a key")
         }

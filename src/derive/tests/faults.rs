@@ -131,7 +131,7 @@ fn a_case_rule_is_for_the_key_and_not_for_the_attribute() {
     user.attributes = vec![attribute("Username", Kind::S)];
     model.entities = vec![user];
     let user = |id: &str| item([("EntityType", "User"), ("entity_id", id), ("Username", "Ann")]);
-    assert_eq!(verdicts(&model, &user("USER#Ann")), ["K101 entity_id USER#ann"]);
+    assert_eq!(verdicts(&model, &user("USER#Ann")), ["S406 entity_id USER#ann"]);
     assert_eq!(verdicts(&model, &user("USER#ann")), NONE);
 }
 
