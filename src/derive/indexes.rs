@@ -214,7 +214,7 @@ fn not_there(
     g203::found(&index.name, &unwanted, because, findings);
 }
 
-fn is_primary_key(scope: &Scope<'_>, name: &str) -> bool {
+pub fn is_primary_key(scope: &Scope<'_>, name: &str) -> bool {
     let table = &scope.model.table;
     table.partition_key.name == name || table.sort_key.as_ref().is_some_and(|key| key.name == name)
 }

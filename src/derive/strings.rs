@@ -10,6 +10,7 @@ use crate::model::template::{Template, Variable};
 use crate::model::value::Value;
 
 use super::findings::Findings;
+use super::indexes::is_primary_key;
 use super::render::plain;
 use super::rules::{InKey, s401, s402, s403, s404, s405};
 use super::scope::{Scope, key_text};
@@ -47,7 +48,7 @@ fn unseen(scope: &Scope<'_>, key: &TableKey, findings: &mut Findings<'_>) {
             && !attribute.one_of.iter().any(|one| one == text)
             && templates(scope).flat_map(Template::variables).any(|variable| variable.name == attribute.name)
         {
-            check_text(InKey { name, whole: text, text }, findings);
+            check_text(InKey { name, whole: text, text, is_primary: false }, findings);
         }
     }
     for (name, text) in scope.variables().filter_map(|(name, value)| Some((name, value.as_text()?))) {
@@ -55,7 +56,7 @@ fn unseen(scope: &Scope<'_>, key: &TableKey, findings: &mut Findings<'_>) {
             let mut keys = keys(scope, key).into_iter();
             let holds = |template: &Template| template.variables().any(|variable| variable.name == *name);
             if let Some((at, _, whole)) = keys.find(|(_, template, _)| holds(template)) {
-                check_text(InKey { name: at, whole: &whole, text }, findings);
+                check_text(InKey { name: at, whole: &whole, text, is_primary: is_primary_key(scope, at) }, findings);
             }
         }
     }
@@ -88,7 +89,7 @@ pub fn check_raw(names: [Option<&str>; 2], key: &TableKey, delimiter: &str, find
             s402::found(name, text, part, findings);
         }
         if !is_plain(text) {
-            check_text(InKey { name, whole: text, text }, findings);
+            check_text(InKey { name, whole: text, text, is_primary: true }, findings);
         }
     }
 }

@@ -59,8 +59,8 @@ pub fn in_key(index: Option<&str>, at: &str, actual: &Value, fault: &FormatError
     let FormatError::Time { value, format, error } = fault else { return };
     let of = index.map_or_else(String::new, |index| format!(" of index {index}"));
     let (rule, reason, expected) = match error {
-        TimeError::Impossible { reason, .. } => (&a305::RULE, *reason, a305::EXPECTED),
-        TimeError::Format { expected, .. } => (&RULE, "it is written otherwise", *expected),
+        TimeError::Impossible { reason, .. } => (&a305::RULE, format!("cannot be: {reason}"), a305::EXPECTED),
+        TimeError::Format { expected, .. } => (&RULE, format!("is not {expected}"), *expected),
         // Of numbers, which no time in a key is.
         TimeError::NotSeconds { .. } | TimeError::NotANumber { .. } => return,
     };
@@ -72,7 +72,7 @@ pub fn in_key(index: Option<&str>, at: &str, actual: &Value, fault: &FormatError
         (None, Some(key)) => format!("put the item under `{key}` and delete this one in one transaction"),
         (None, None) => "put the item under a key with such a time and delete this one in one transaction".to_owned(),
     };
-    let message = format!("`{at}`{of} is `{actual}`, where `{}` should be {expected}: {reason}; {remedy}", cut(value));
+    let message = format!("`{at}`{of} is `{actual}`, where `{}` {reason}; {remedy}", cut(value));
     let expected = Some(key.unwrap_or_else(|| expected.to_owned()));
     findings.push(rule, Details { attribute: Some(at.to_owned()), expected, actual: Some(actual), message });
 }

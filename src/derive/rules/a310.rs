@@ -40,7 +40,7 @@ pub fn check(name: &str, value: &Value, findings: &mut Findings<'_>) {
     let actual = shown(value);
     let when = time::day_of_epoch(seconds).map_or_else(String::new, |day| format!(" ({day})"));
     let message = format!(
-        "`{name}` is {actual}{when}, which DynamoDB never comes to delete by; write the seconds since 1970 at which the item \
+        "`{name}` is {actual}{when}, so DynamoDB never deletes the item; write the seconds since 1970 at which the item \
          ends, or leave `{name}` out"
     );
     let expected = Some("seconds since 1970 of a day from 2000 to 2200".to_owned());

@@ -68,11 +68,11 @@ pub fn unrendered(
     findings: &mut Findings<'_>,
 ) {
     let (name, template) = (&entity.name, cut(&template.source));
+    let actual = shown(actual);
     let message = format!(
-        "`{at}` cannot be checked against the template `{template}` of {name}: {fault}; mend that value, the key is made of it"
+        "`{at}` is `{actual}` and cannot be checked against the template `{template}` of {name}: {fault}; \
+         mend that value, the key is made of it"
     );
-    findings.push(
-        &RULE,
-        Details { attribute: Some(at.to_owned()), expected: Some(template), actual: Some(shown(actual)), message },
-    );
+    let (expected, actual) = (Some(template), Some(actual));
+    findings.push(&RULE, Details { attribute: Some(at.to_owned()), expected, actual, message });
 }

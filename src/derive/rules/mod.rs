@@ -78,12 +78,22 @@ pub(crate) struct InKey<'a> {
     pub whole: &'a str,
     /// The value within it.
     pub text: &'a str,
+    /// The attribute is one of the primary key, which no update changes.
+    pub is_primary: bool,
 }
 
 impl InKey<'_> {
     /// What the attribute should hold if this should be the value.
     fn mended(&self, text: &str) -> String {
         cut(&self.whole.replacen(self.text, text, 1))
+    }
+
+    /// What is to be done so that the attribute holds it.
+    fn remedy(&self, mended: &str) -> String {
+        match self.is_primary {
+            true => format!("put the item under `{mended}` and delete this one in one transaction"),
+            false => format!("write `{mended}`, there and in every key that is made of it"),
+        }
     }
 }
 

@@ -51,9 +51,9 @@ pub fn placeholder<'t>(text: &'t str, delimiter: &str, declared: &[String]) -> O
 pub fn found(at: &str, key: &str, part: &str, findings: &mut Findings<'_>) {
     let actual = cut(key);
     let message = match part {
-        "" => format!("`{at}` is `{actual}`, which has an empty part; write the item under a key with a value there"),
+        "" => format!("`{at}` is `{actual}`, which has an empty part; write the key with a value there, or none"),
         _ => format!(
-            "`{at}` is `{actual}`, where `{}` is a placeholder; write the item under a key with a value there",
+            "`{at}` is `{actual}`, where `{}` is a placeholder; write the key with a value there, or none",
             cut(part)
         ),
     };

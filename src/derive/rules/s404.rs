@@ -39,7 +39,7 @@ pub fn check(value: InKey<'_>, findings: &mut Findings<'_>) {
         "" => ("nothing but blanks in it", "write a value there".to_owned(), "a value".to_owned()),
         form => {
             let expected = value.mended(form);
-            ("blanks around it", format!("write `{expected}`"), expected)
+            ("blanks around it", value.remedy(&expected), expected)
         }
     };
     let message = format!("`{name}` is `{actual}`: a value in a key with {what}; {remedy}");

@@ -44,7 +44,7 @@ pub fn check(value: InKey<'_>, findings: &mut Findings<'_>) {
         "" => ("write a value there".to_owned(), "a value".to_owned()),
         form => {
             let expected = value.mended(form);
-            (format!("write `{expected}`"), expected)
+            (value.remedy(&expected), expected)
         }
     };
     let message = format!(

@@ -52,7 +52,7 @@ pub fn found(
         None => format!("put the item under `{expected}` and delete this one in one transaction"),
     };
     let message =
-        format!("`{at}` of this {name} is `{actual}`; by the case rule of `{template}` it is `{expected}`: {remedy}");
+        format!("`{at}` of this {name} is `{actual}`; by the case rule of `{template}` it is `{expected}`; {remedy}");
     let (expected, actual) = (Some(expected), Some(actual));
     findings.push(&RULE, Details { attribute: Some(at.to_owned()), expected, actual, message });
 }

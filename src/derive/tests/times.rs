@@ -38,8 +38,8 @@ fn a_time_in_a_key_has_one_width_and_is_utc() {
     assert_eq!(at("2026-03-01"), ["A304 SK a UTC time YYYY-MM-DDThh:mm:ss.fffZ with 3 fraction digits"]);
     assert_eq!(at("2026-02-30T10:00:00.000Z"), ["A305 SK a day and time that exist"]);
     let message = &derived(&model, &event("2026-03-01T10:00:29Z")).findings[0].message;
-    let expected = "`SK` is `EV#2026-03-01T10:00:29Z`, where `2026-03-01T10:00:29Z` should be a UTC time \
-                    YYYY-MM-DDThh:mm:ss.fffZ with 3 fraction digits: it is written otherwise; put the item under \
+    let expected = "`SK` is `EV#2026-03-01T10:00:29Z`, where `2026-03-01T10:00:29Z` is not a UTC time \
+                    YYYY-MM-DDThh:mm:ss.fffZ with 3 fraction digits; put the item under \
                     `EV#2026-03-01T10:00:29.000Z` and delete this one in one transaction";
     assert_eq!(message, expected);
     assert!(derived(&model, &event("2026-03-01T10:00:29Z")).rows.len() == 1, "nothing but the finding");
@@ -83,5 +83,5 @@ fn a_time_to_live_lies_within_reach() {
     assert_eq!(ttl(n("1767225600000")), ["A306 ttl 1767225600"]);
     let item = event("2026-03-01T10:00:29.017Z").with("ttl", n("20261231"));
     let message = &derived(&model, &item).findings[0].message;
-    assert!(message.starts_with("`ttl` is 20261231 (1970-08-23), which"), "{message}");
+    assert!(message.starts_with("`ttl` is 20261231 (1970-08-23), so"), "{message}");
 }
