@@ -60,7 +60,7 @@ pub fn derive(model: &Model, key: &TableKey, item: &Item) -> Derived {
             finish(Some(entity), counts, rows, findings)
         }
         Recognised::None { by_key, by_partition } => {
-            k102::found(&model.table, key, &item, &by_key, &by_partition, &mut findings);
+            k102::found(model, key, &item, &by_key, &by_partition, &mut findings);
             strings::check_raw(key_names(model), key, &model.delimiter, &mut findings);
             finish(None, Vec::new(), Vec::new(), findings)
         }

@@ -21,7 +21,7 @@ Two texts that look alike on every screen are two keys for DynamoDB, which compa
 does not find the item, and counts by it make two groups of one.
 
 ## Example
-`SK = \"USER#jose\\u0301\"`, six characters behind `USER#` in UTF-8 bytes; the NFC form `USER#jos\\u00e9` reads the same.
+`SK = \"USER#jose\\u0301\"`: its NFC form `USER#jos\\u00e9` looks the same and is another key.
 
 ## Instead
 Bring texts into NFC where they enter, before they go into an attribute or a key (`normalize('NFC')`, `unicodedata.normalize`).

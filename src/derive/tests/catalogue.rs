@@ -143,7 +143,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
 const REMEDIES: [&str; 11] =
     ["write ", "set ", "remove ", "mend ", "put ", "declare ", "leave ", "store ", "tell ", "keep ", "delete "];
 
-fn model() -> Model {
+pub fn model() -> Model {
     load(MODEL, "shop").unwrap().model
 }
 
@@ -158,6 +158,11 @@ fn item(parts: [Changes; 2]) -> Item {
         }
     }
     item
+}
+
+/// Items without a fault.
+pub fn good() -> Vec<Item> {
+    [ORDER, USER, TASK].map(|of| item([of, &[]])).to_vec()
 }
 
 fn findings(model: &Model, item: &Item) -> Vec<Finding> {

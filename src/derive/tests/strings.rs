@@ -1,5 +1,8 @@
 //! What nobody sees in keys (S403 to S405), and the case of their letters (S406).
 
+use proptest::prelude::*;
+use unicode_normalization::UnicodeNormalization as _;
+
 use crate::derive::testing::{aggregate, attribute, entity, entity_index, index, item, listing, model, strings};
 use crate::model::derived::Severity;
 use crate::model::spec::{Attribute, Model};
@@ -133,4 +136,47 @@ fn a_key_without_a_case_rule_keeps_its_verdict() {
     assert_eq!(verdicts(&model, &item), ["K101 PK METADATA#Tolerance"]);
     let message = &derived(&model, &item).findings[0].message;
     assert!(message.contains("only the case differs"), "{message}");
+}
+
+/// Texts with much that nobody sees.
+fn text() -> impl Strategy<Value = String> {
+    let letter = prop_oneof![
+        4 => "[a-z ~#]",
+        1 => prop::sample::select(vec![" ", "\t", "\n", "\u{a0}", "\u{301}", "e\u{301}", "\u{e9}", "\u{200b}", "\u{feff}", "\u{7f}", "\u{85}", "\u{212b}"])
+            .prop_map(str::to_owned),
+        1 => "\\PC",
+    ];
+    prop::collection::vec(letter, 1..6).prop_map(|letters| letters.concat())
+}
+
+proptest! {
+    /// The short way over the bytes never hides a finding, none is made up, and what a finding expects has it no more.
+    #[test]
+    fn every_text_is_judged_as_by_its_definition(text in text()) {
+        let model = users();
+        let found = |text: &str, code: &str| derived(&model, &user(text)).findings.into_iter().find(|f| f.code == code);
+        let blank = |c: Option<char>| c.is_some_and(|c| c.is_whitespace() && !c.is_control());
+        let expected = [
+            ("S403", text.nfc().ne(text.chars())),
+            ("S404", blank(text.chars().next()) || blank(text.chars().next_back())),
+            ("S405", text.chars().any(|c| c.is_control() || "\u{200b}\u{feff}".contains(c))),
+        ];
+        for (code, is_expected) in expected {
+            let finding = found(&text, code);
+            // Of the characters that nobody sees, any text may hold further ones.
+            prop_assert!(!is_expected || finding.is_some(), "{code} {text:?}");
+            prop_assert!(code == "S405" || is_expected || finding.is_none(), "{code} {text:?} {finding:?}");
+            let mended = finding.and_then(|finding| finding.expected).filter(|mended| mended != "a value");
+            if let Some(mended) = mended {
+                prop_assert!(found(&mended, code).is_none(), "{code} {text:?} {mended:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn printable_ascii_is_never_a_finding_of_these(text in "[!-~]([ -~]{0,20}[!-~])?") {
+        let model = users();
+        let codes: Vec<String> = derived(&model, &user(&text)).findings.into_iter().map(|f| f.code).collect();
+        prop_assert!(codes.iter().all(|code| ["S401", "S402"].contains(&code.as_str())), "{text:?} {codes:?}");
+    }
 }
