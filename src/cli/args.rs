@@ -420,11 +420,18 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example: tablekeeper explain G201")]
+#[command(after_help = "\
+Examples:
+  tablekeeper explain G201
+  tablekeeper explain --page rules.html
+  tablekeeper explain --page -            Markdown on standard output")]
 pub struct ExplainArgs {
     /// A rule's code; without it, all rules are listed
     #[arg(value_parser = super::explain::Codes, hide_possible_values = true)]
     pub code: Option<String>,
+    /// Write all rules in full as one page: HTML where the name ends in `.html`, else Markdown; `-` is standard output
+    #[arg(long, value_name = "FILE|-", conflicts_with = "code")]
+    pub page: Option<std::path::PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,12 @@
 //! `explain`: a rule in full, be it one about items (`G201`), model files (`C130`) or report definitions (`C208`).
 
+mod page;
+
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::path::Path;
+
+use anyhow::Context as _;
 
 use clap::builder::{PossibleValue, TypedValueParser};
 use serde::Serialize;
@@ -11,7 +17,8 @@ use tablekeeper::{derive, report};
 
 use super::args::{ExplainArgs, OutputFormat};
 use super::context::{Exit, Outcome, usage};
-use super::output::{BOLD, Grid, heading, json, line, paint, severity_cell, width, wrapped};
+use super::output::{BOLD, GOOD, Grid, heading, json, line, paint, severity_cell, width, wrapped};
+use page::Family;
 
 #[derive(Serialize)]
 struct RuleOut {
@@ -21,13 +28,23 @@ struct RuleOut {
     doc: &'static str,
 }
 
+/// Where the page is, or the page.
+#[derive(Serialize)]
+struct PageOut<'p> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'p Path>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    page: Option<&'p str>,
+}
+
 /// What a code's letter stands for, in the order in which a newcomer meets them.
-const FAMILIES: [(&str, &str); 6] = [
+const FAMILIES: [(&str, &str); 7] = [
     ("C", "model files (C1) and report definitions (C2)"),
     ("K", "keys"),
     ("G", "indexes (GSIs)"),
     ("A", "attributes"),
     ("S", "strings that spoil keys"),
+    ("X", "across items"),
     ("P", "processing of the stream"),
 ];
 
@@ -51,7 +68,45 @@ fn all() -> impl Iterator<Item = &'static Rule> {
     derive::rules::RULES.into_iter().chain(load::rules::RULES).chain(report::rules::RULES)
 }
 
+/// The families that have rules, those of no known meaning last.
+fn families() -> Vec<Family> {
+    let letters: BTreeSet<&str> = all().map(|rule| &rule.code[..1]).collect();
+    let known = FAMILIES.into_iter().filter(|(letter, _)| letters.contains(letter));
+    let unknown = letters.iter().filter(|letter| FAMILIES.iter().all(|(known, _)| known != *letter));
+    let family = |(letter, meaning): (&str, &str)| Family {
+        title: format!("{letter}  {meaning}").trim_end().to_owned(),
+        rules: all().filter(|rule| rule.code.starts_with(letter)).collect(),
+    };
+    known.chain(unknown.map(|letter| (*letter, ""))).map(family).collect()
+}
+
+/// The whole catalogue as a page, in a file or, under `-`, on standard output.
+fn write_page(path: &Path, format: OutputFormat) -> Outcome {
+    let families = families();
+    let is_html = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("html"));
+    let text = if is_html { page::html(&families)? } else { page::markdown(&families) };
+    if path == Path::new("-") {
+        match format {
+            OutputFormat::Json => json(&PageOut { file: None, page: Some(&text) })?,
+            OutputFormat::Text => line(text.trim_end()),
+        }
+        return Ok(Exit::Fine);
+    }
+    let shown = path.display();
+    std::fs::write(path, text)
+        .with_context(|| format!("cannot write `{shown}`; name a file in a folder that is there"))
+        .map_err(usage)?;
+    match format {
+        OutputFormat::Json => json(&PageOut { file: Some(path), page: None })?,
+        OutputFormat::Text => line(format_args!("{} {shown}: {} rules", paint(GOOD, "wrote"), all().count())),
+    }
+    Ok(Exit::Fine)
+}
+
 pub fn run(args: &ExplainArgs, format: OutputFormat) -> Outcome {
+    if let Some(path) = &args.page {
+        return write_page(path, format);
+    }
     let all: Vec<&Rule> = all().collect();
     let wanted: Vec<&Rule> = match &args.code {
         None => all,
@@ -68,10 +123,10 @@ pub fn run(args: &ExplainArgs, format: OutputFormat) -> Outcome {
             }
         }
         OutputFormat::Text => {
-            for (letter, meaning) in FAMILIES {
-                heading(&format!("{letter}  {meaning}"));
+            for Family { title, rules } in families() {
+                heading(&title);
                 let mut grid = Grid::new(&["Code", "Severity", "Rule"]);
-                for rule in wanted.iter().filter(|rule| rule.code.starts_with(letter)) {
+                for rule in rules {
                     grid.row([rule.code.into(), severity_cell(rule.severity), comfy_table::Cell::new(rule.name)]);
                 }
                 grid.print();

@@ -6,7 +6,7 @@
 use smol_str::format_smolstr;
 
 use crate::model::decimal::Decimal;
-use crate::model::derived::{Contribution, Finding, Measures, Row, RowKind};
+use crate::model::derived::{Contribution, Finding, Measures, Row, RowKind, Severity};
 use crate::model::key::TableKey;
 use crate::model::spec::Model;
 use crate::model::value::{Item, SOURCE, Text, Value};
@@ -68,7 +68,7 @@ impl<'a> Findings<'a> {
         }
         self.list.push(Finding {
             code: rule.code.to_owned(),
-            severity: self.model.severities.get(rule.code).copied().unwrap_or(rule.severity),
+            severity: self.severity(rule),
             entity: self.entity.map(str::to_owned),
             key: self.key.clone(),
             attribute: details.attribute,
@@ -76,6 +76,13 @@ impl<'a> Findings<'a> {
             actual: details.actual,
             message: details.message,
         });
+    }
+
+    /// As the owner says for the entity, else for the table, else as the rule itself does.
+    fn severity(&self, rule: &Rule) -> Severity {
+        let entity = self.entity.and_then(|name| self.model.entity(name));
+        let of_entity = entity.and_then(|entity| entity.severities.get(rule.code));
+        of_entity.or_else(|| self.model.severities.get(rule.code)).copied().unwrap_or(rule.severity)
     }
 
     /// The finding of this rule about this attribute, if there is one.
@@ -184,8 +191,7 @@ pub fn cut(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::derive::rules::{a301, s401};
-    use crate::derive::testing::model;
-    use crate::model::derived::Severity;
+    use crate::derive::testing::{entity, model};
 
     #[test]
     fn twenty_findings_are_kept_the_gravest_first_and_the_rest_is_told() {
@@ -215,6 +221,16 @@ mod tests {
         let mut findings = Findings::new(&model, &key);
         findings.push(&a301::RULE, Details::default());
         assert_eq!(findings.finish().0[0].severity, Severity::Info);
+        // Of one entity apart.
+        model.entities = vec![entity("A", "A", "A"), entity("B", "B", "B")];
+        model.entities[0].severities.insert("A301".into(), Severity::Warning);
+        let of = |name: &str| {
+            let mut findings = Findings::new(&model, &key);
+            findings.of_entity(Some(name));
+            findings.push(&a301::RULE, Details::default());
+            findings.finish().0[0].severity
+        };
+        assert_eq!((of("A"), of("B")), (Severity::Warning, Severity::Info));
     }
 
     #[test]

@@ -10,8 +10,9 @@ use crate::model::value::Value;
 use super::findings::{Findings, shown};
 use super::render::RenderFault;
 use super::rules::a309::LeftOut;
-use super::rules::{a309, g201, g202, g203, g204, g205, k104};
+use super::rules::{a304, a309, g201, g202, g203, g204, g205, k104, s406};
 use super::scope::{Reading, Scope};
+use crate::model::template::FormatError;
 
 /// One key attribute of an index that the entity declares.
 struct Slot<'a> {
@@ -102,6 +103,11 @@ fn disagreement(
     let (at, template) = (slot.attribute.name.as_str(), slot.template);
     match reading {
         Reading::Agrees => {}
+        Reading::TwoValues { expected, .. } | Reading::Differs { expected: Some(expected) }
+            if s406::is_broken(template, actual, expected) =>
+        {
+            s406::found(scope.entity, Some(index), at, template, (actual, expected), findings);
+        }
         Reading::Differs { expected } => g201::found(index, at, template, actual, expected.as_ref(), findings),
         Reading::TwoValues { name, expected, .. } if in_primary_key(scope, name) => {
             g201::found(index, at, template, actual, Some(expected), findings);
@@ -115,6 +121,9 @@ fn disagreement(
                 let because = format!("its key is made of `{name}`, which the item does not have");
                 g203::found(index, &[(at, actual)], &because, findings);
             }
+        }
+        Reading::Unrendered(RenderFault::Format { error: fault @ FormatError::Time { .. }, .. }) => {
+            a304::in_key(Some(index), at, actual, fault, findings);
         }
         Reading::Unrendered(fault) => {
             a309::found(
@@ -205,7 +214,7 @@ fn not_there(
     g203::found(&index.name, &unwanted, because, findings);
 }
 
-fn is_primary_key(scope: &Scope<'_>, name: &str) -> bool {
+pub fn is_primary_key(scope: &Scope<'_>, name: &str) -> bool {
     let table = &scope.model.table;
     table.partition_key.name == name || table.sort_key.as_ref().is_some_and(|key| key.name == name)
 }

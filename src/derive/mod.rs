@@ -43,7 +43,7 @@ pub use fold::Fold;
 
 use findings::{Details, Findings};
 use recognise::Recognised;
-use rules::{a301, a302, a303, a304, a305, a306, a307, a308, k102, k103};
+use rules::{a301, a302, a303, a304, a305, a306, a307, a308, a310, k102, k103};
 use scope::{Scope, is_none};
 
 /// Everything derived from one item. Items that Tablekeeper wrote itself derive nothing.
@@ -60,7 +60,7 @@ pub fn derive(model: &Model, key: &TableKey, item: &Item) -> Derived {
             finish(Some(entity), counts, rows, findings)
         }
         Recognised::None { by_key, by_partition } => {
-            k102::found(&model.table, key, &item, &by_key, &by_partition, &mut findings);
+            k102::found(model, key, &item, &by_key, &by_partition, &mut findings);
             strings::check_raw(key_names(model), key, &model.delimiter, &mut findings);
             finish(None, Vec::new(), Vec::new(), findings)
         }
@@ -135,8 +135,10 @@ fn attributes(scope: &Scope<'_>, findings: &mut Findings<'_>) {
     }
     if let Some(name) = &scope.model.table.ttl
         && let Some(value) = scope.item.get(name)
+        && !scope.entity.attribute(name).is_some_and(|attribute| is_none(attribute, value))
     {
         a306::check_value(name, value, findings);
+        a310::check(name, value, findings);
     }
 }
 

@@ -5,8 +5,10 @@ use crate::model::template::Template;
 use crate::model::value::Value;
 
 use super::findings::Findings;
-use super::rules::{k101, k104};
+use super::render::RenderFault;
+use super::rules::{a304, k101, k104, s406};
 use super::scope::{Reading, Scope};
+use crate::model::template::FormatError;
 
 /// One part of the primary key, compared with its template.
 pub struct Part<'a> {
@@ -40,11 +42,19 @@ pub fn check(scope: &mut Scope<'_>, key: &TableKey, findings: &mut Findings<'_>)
     for Part { at, template, actual, reading } in &parts {
         match reading {
             Reading::Agrees => {}
+            Reading::TwoValues { expected, .. } | Reading::Differs { expected: Some(expected) }
+                if s406::is_broken(template, actual, expected) =>
+            {
+                s406::found(entity, None, at, template, (actual, expected), findings);
+            }
             Reading::TwoValues { name, known, found, expected } => {
                 k104::found(entity, at, (name, known, found), (actual, expected), findings);
             }
             Reading::Differs { expected } => {
                 k101::differs(entity, at, template, actual, expected.as_ref(), findings);
+            }
+            Reading::Unrendered(RenderFault::Format { error: fault @ FormatError::Time { .. }, .. }) => {
+                a304::in_key(None, at, actual, fault, findings);
             }
             Reading::Unrendered(fault) => k101::unrendered(entity, at, template, actual, fault, findings),
         }

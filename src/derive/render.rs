@@ -11,6 +11,7 @@ use smol_str::SmolStrBuilder;
 
 use crate::model::spec::Attribute;
 use crate::model::template::{Case, FormatError, Segment, Template, Variable};
+use crate::model::time;
 use crate::model::value::{Kind, Text, Value};
 
 /// Why a template cannot be rendered.
@@ -133,6 +134,10 @@ fn write<'v>(variable: &Variable, value: &'v Value, declared: Option<&Attribute>
         let position = position.ok_or_else(|| fault(FormatError::NotDeclared { value: plain.into_owned() }))? + 1;
         let width = set.len().to_string().len();
         return Ok(Written { text: format!("{position:0>width$}").into(), lossy: false });
+    }
+    if let Some(format) = variable.time {
+        time::check(value, format)
+            .map_err(|error| fault(FormatError::Time { value: plain.clone().into_owned(), format, error }))?;
     }
     let mut lossy = false;
     let mut text = match variable.pad {

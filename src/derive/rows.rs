@@ -158,7 +158,7 @@ fn due(scope: &Scope<'_>, expiry: &Expiry, value: &Value, findings: &mut Finding
             None
         }
         Err(TimeError::Format { expected, .. }) => {
-            a304::found(name, value, expected, findings);
+            a304::found(name, value, None, expected, findings);
             None
         }
         // Epochs in other units are A306's, which looks at every attribute of that format.

@@ -219,6 +219,11 @@ impl<'a> Scope<'a> {
         render::write_one(variable, value, self.entity.attribute(&variable.name)).ok()
     }
 
+    /// What was read from the item's keys.
+    pub fn variables(&self) -> impl Iterator<Item = (&Text, &Value)> {
+        self.variables.iter().map(|(name, value)| (name, value))
+    }
+
     fn variable(&self, name: &str) -> Option<&Value> {
         self.variables.iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }

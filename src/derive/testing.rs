@@ -53,6 +53,7 @@ pub fn index(name: &str, partition: &[&str], sort: &[&str]) -> Index {
 pub fn entity(name: &str, partition: &str, sort: &str) -> Entity {
     Entity {
         name: name.into(),
+        severities: BTreeMap::new(),
         matches: Vec::new(),
         partition: template(partition),
         sort: Some(template(sort)),

@@ -70,6 +70,8 @@ pub struct Index {
 #[derive(Debug, Clone)]
 pub struct Entity {
     pub name: String,
+    /// Severities changed for items of this entity, by rule code; they win over the model's.
+    pub severities: BTreeMap<String, Severity>,
     /// Attribute values that an item of this entity has, besides its key: all must hold.
     pub matches: Vec<Condition>,
     pub partition: Template,
@@ -116,6 +118,8 @@ pub enum Format {
     Timestamp,
     /// ISO 8601 in UTC, written with `Z`.
     TimestampUtc,
+    /// The same to the second with exactly so many fraction digits (0 to 9), so that texts sort as times do.
+    TimestampUtcFixed(u8),
     /// Seconds since 1970 as a number, as DynamoDB's time to live wants it.
     EpochSeconds,
 }

@@ -6,13 +6,17 @@
 //! Notation inside braces: `{name}` or `{name:format,format}` with the formats
 //! - `010`: a number padded with zeros to 10 integer digits; `04.1` pads to 4 integer digits and keeps 1 decimal;
 //! - `ordinal`: the position (from 1) of the value in the attribute's `one_of`, padded to the length of the largest;
-//! - `lower`, `upper`: the value in that case.
+//! - `lower`, `upper`: the value in that case;
+//! - `date`, `timestamp-utc`, `timestamp-utc.3`: a day, or a time in UTC with that many fraction digits (none unless said), as it
+//!   is: a value in another form does not fit.
 //!
 //! `{{` and `}}` are literal braces.
 
 use std::fmt;
 
 use super::decimal::Decimal;
+use super::spec::Format;
+use super::time::{self, TimeError};
 
 /// A parsed key template.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +40,8 @@ pub struct Variable {
     pub pad: Option<Pad>,
     pub ordinal: bool,
     pub case: Option<Case>,
+    /// A format of fixed width, or texts would not sort as times do.
+    pub time: Option<Format>,
 }
 
 /// Fixed width for numbers: `integer` digits padded with zeros, then `fraction` decimals.
@@ -50,6 +56,9 @@ pub enum Case {
     Lower,
     Upper,
 }
+
+/// What may follow the colon, for messages.
+const FORMATS: &str = "`010`, `04.1`, `ordinal`, `lower`, `upper`, `date`, `timestamp-utc` or `timestamp-utc.3`";
 
 /// Why a text is not a template, with the byte offset in that text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -72,6 +81,9 @@ pub enum FormatError {
     NotANumber { value: String },
     #[error("`{value}` is not one of the declared values")]
     NotDeclared { value: String },
+    /// `format` is the variable's.
+    #[error("{error}")]
+    Time { value: String, format: Format, error: TimeError },
 }
 
 impl Template {
@@ -169,9 +181,7 @@ impl Template {
     /// True if the template is one bare variable: `{Category}`. Such a key may be a number.
     pub fn bare_variable(&self) -> Option<&Variable> {
         match self.segments.as_slice() {
-            [Segment::Variable(variable)] if variable.pad.is_none() && !variable.ordinal && variable.case.is_none() => {
-                Some(variable)
-            }
+            [Segment::Variable(variable)] if variable.is_bare() => Some(variable),
             _ => None,
         }
     }
@@ -193,20 +203,26 @@ impl Variable {
                 "ordinal" => variable.ordinal = true,
                 "lower" => variable.case = Some(Case::Lower),
                 "upper" => variable.case = Some(Case::Upper),
-                _ => {
-                    variable.pad = Some(Pad::parse(format).ok_or_else(|| {
-                        error(
-                            offset,
-                            &format!("`{format}` is not a format; use `010`, `04.1`, `ordinal`, `lower` or `upper`"),
-                        )
-                    })?)
-                }
+                _ => match (Pad::parse(format), time::key_format(format)) {
+                    (Some(pad), _) => variable.pad = Some(pad),
+                    (None, Some(time)) => variable.time = Some(time),
+                    (None, None) => return Err(error(offset, &format!("`{format}` is not a format; use {FORMATS}"))),
+                },
             }
         }
-        if variable.ordinal && (variable.pad.is_some() || variable.case.is_some()) {
+        let others = variable.pad.is_some() || variable.case.is_some();
+        if variable.ordinal && (others || variable.time.is_some()) {
             return Err(error(offset, "`ordinal` goes with no other format"));
         }
+        if variable.time.is_some() && others {
+            return Err(error(offset, "the format of a time goes with no other format"));
+        }
         Ok(variable)
+    }
+
+    /// True if the value is written as it is, whatever it is.
+    pub fn is_bare(&self) -> bool {
+        self.pad.is_none() && !self.ordinal && self.case.is_none() && self.time.is_none()
     }
 }
 
@@ -290,7 +306,17 @@ mod tests {
         assert_eq!(Template::parse("A#{b").unwrap_err().offset, 2);
         assert_eq!(Template::parse("A#}").unwrap_err().offset, 2);
         assert_eq!(Template::parse("é#{b:x}").unwrap_err().offset, 4);
-        for bad in ["", "{}", "{a b}", "{a:0}", "{a:099}", "{a:ordinal,lower}"] {
+        for bad in [
+            "",
+            "{}",
+            "{a b}",
+            "{a:0}",
+            "{a:099}",
+            "{a:ordinal,lower}",
+            "{a:date,lower}",
+            "{a:timestamp}",
+            "{a:timestamp-utc.10}",
+        ] {
             assert!(Template::parse(bad).is_err(), "{bad}");
         }
     }

@@ -12,8 +12,9 @@ use super::spec::Format;
 use super::value::Value;
 use super::zone::Zone;
 
-/// From here on an "epoch second" is the year 5138 or later: it is milliseconds.
-const EPOCH_MILLISECONDS_FROM: i128 = 100_000_000_000;
+/// From here on an "epoch second" is milliseconds, of 1990 or later. As seconds it would be the year 21970; 9999-12-31, which is
+/// written for "never", is below.
+const EPOCH_MILLISECONDS_FROM: i128 = 631_152_000_000;
 /// From here on it is microseconds.
 const EPOCH_MICROSECONDS_FROM: i128 = 100_000_000_000_000;
 
@@ -40,6 +41,19 @@ pub const DATE_FORM: &str = "a date YYYY-MM-DD";
 pub const TIMESTAMP_FORM: &str = "an ISO 8601 time with `Z` or an offset, YYYY-MM-DDThh:mm:ssZ";
 /// What a timestamp in UTC looks like.
 pub const TIMESTAMP_UTC_FORM: &str = "an ISO 8601 time in UTC written with `Z`, YYYY-MM-DDThh:mm:ssZ";
+/// The same with 0 to 9 fraction digits.
+const TIMESTAMP_UTC_FIXED_FORMS: [&str; 10] = [
+    "a UTC time YYYY-MM-DDThh:mm:ssZ without fraction",
+    "a UTC time YYYY-MM-DDThh:mm:ss.fZ with 1 fraction digit",
+    "a UTC time YYYY-MM-DDThh:mm:ss.ffZ with 2 fraction digits",
+    "a UTC time YYYY-MM-DDThh:mm:ss.fffZ with 3 fraction digits",
+    "a UTC time YYYY-MM-DDThh:mm:ss.ffffZ with 4 fraction digits",
+    "a UTC time YYYY-MM-DDThh:mm:ss.fffffZ with 5 fraction digits",
+    "a UTC time YYYY-MM-DDThh:mm:ss.ffffffZ with 6 fraction digits",
+    "a UTC time YYYY-MM-DDThh:mm:ss.fffffffZ with 7 fraction digits",
+    "a UTC time YYYY-MM-DDThh:mm:ss.ffffffffZ with 8 fraction digits",
+    "a UTC time YYYY-MM-DDThh:mm:ss.fffffffffZ with 9 fraction digits",
+];
 /// What an epoch looks like.
 pub const EPOCH_FORM: &str = "whole seconds since 1970 as a number";
 
@@ -92,10 +106,66 @@ pub fn check(value: &Value, format: Format) -> Result<(), TimeError> {
             Err(error @ TimeError::Impossible { .. }) => Err(error),
             _ => Err(format_error(text, TIMESTAMP_UTC_FORM)),
         },
+        (Format::TimestampUtcFixed(digits), Value::S(text)) => match parse_timestamp(text) {
+            Ok(_) if text.len() == fixed_width(digits) && text.ends_with('Z') => Ok(()),
+            Err(error @ TimeError::Impossible { .. }) => Err(error),
+            _ => Err(format_error(text, fixed_form(digits))),
+        },
         (Format::EpochSeconds, value) => epoch_seconds(value).map(|_| ()),
         (Format::Date, other) => Err(TimeError::Format { shown: other.shown(), expected: DATE_FORM }),
         (Format::Timestamp, other) => Err(TimeError::Format { shown: other.shown(), expected: TIMESTAMP_FORM }),
         (Format::TimestampUtc, other) => Err(TimeError::Format { shown: other.shown(), expected: TIMESTAMP_UTC_FORM }),
+        (Format::TimestampUtcFixed(digits), other) => {
+            Err(TimeError::Format { shown: other.shown(), expected: fixed_form(digits) })
+        }
+    }
+}
+
+/// The format of a time in UTC with so many fraction digits: `timestamp-utc.3`.
+pub fn fixed_format(text: &str) -> Option<Format> {
+    let digits = text.strip_prefix("timestamp-utc.")?;
+    let digit = digits.parse().ok().filter(|digits| *digits <= 9)?;
+    (digits.len() == 1).then_some(Format::TimestampUtcFixed(digit))
+}
+
+/// The formats that a key's variable may have: those whose texts have one width, and so sort as days and times do.
+pub fn key_format(text: &str) -> Option<Format> {
+    match text {
+        "date" => Some(Format::Date),
+        "timestamp-utc" => Some(Format::TimestampUtcFixed(0)),
+        _ => fixed_format(text),
+    }
+}
+
+/// The same instant in a format of UTC, where the text is a time with `Z` or an offset; digits beyond the format's are dropped.
+pub fn rewritten(text: &str, format: Format) -> Option<String> {
+    let at = parse_timestamp(text).ok()?;
+    let seconds = at.format("%Y-%m-%dT%H:%M:%S");
+    match format {
+        Format::TimestampUtc => Some(at.to_rfc3339_opts(SecondsFormat::AutoSi, true)),
+        Format::TimestampUtcFixed(0) => Some(format!("{seconds}Z")),
+        Format::TimestampUtcFixed(digits) => {
+            let nanos = format!("{:09}", at.timestamp_subsec_nanos());
+            Some(format!("{seconds}.{}Z", nanos.get(..usize::from(digits))?))
+        }
+        Format::Date | Format::Timestamp | Format::EpochSeconds => None,
+    }
+}
+
+/// The day in UTC of so many seconds since 1970, `1970-08-23`.
+pub fn day_of_epoch(seconds: i64) -> Option<String> {
+    DateTime::from_timestamp(seconds, 0).map(|at| at.date_naive().to_string())
+}
+
+fn fixed_form(digits: u8) -> &'static str {
+    TIMESTAMP_UTC_FIXED_FORMS.get(usize::from(digits)).copied().unwrap_or(TIMESTAMP_UTC_FORM)
+}
+
+/// Bytes of `2026-03-01T10:00:00Z` with so many fraction digits.
+fn fixed_width(digits: u8) -> usize {
+    match digits {
+        0 => 20,
+        digits => 21 + usize::from(digits),
     }
 }
 
@@ -317,6 +387,28 @@ mod tests {
     }
 
     #[test]
+    fn a_fixed_fraction_is_part_of_the_format() {
+        let fits = |text: &str, digits| check(&Value::text(text), Format::TimestampUtcFixed(digits)).is_ok();
+        assert!(fits("2026-03-01T10:00:29Z", 0) && fits("2026-03-01T10:00:29.017Z", 3));
+        for text in
+            ["2026-03-01T10:00:29Z", "2026-03-01T10:00:29.01Z", "2026-03-01T10:00:29.017+00", "2026-03-01T10:00Z"]
+        {
+            assert!(!fits(text, 3), "{text}");
+        }
+        assert!(!fits("2026-03-01T10:00:29.017Z", 0));
+        let impossible = check(&Value::text("2026-02-30T10:00:00Z"), Format::TimestampUtcFixed(3));
+        assert!(matches!(impossible, Err(TimeError::Impossible { .. })));
+        let utc = |text: &str, digits| rewritten(text, Format::TimestampUtcFixed(digits));
+        assert_eq!(utc("2026-03-01T10:00:00+02:00", 3).as_deref(), Some("2026-03-01T08:00:00.000Z"));
+        assert_eq!(utc("2026-03-01T10:00:00.017Z", 0).as_deref(), Some("2026-03-01T10:00:00Z"));
+        assert_eq!(utc("2026-03-01", 0), None);
+        assert_eq!(
+            (key_format("timestamp-utc.10"), key_format("timestamp-utc.+1"), key_format("timestamp")),
+            (None, None, None)
+        );
+    }
+
+    #[test]
     fn epochs_in_other_units_name_the_seconds() {
         let n = |text: &str| Value::N(text.parse().unwrap());
         assert_eq!(epoch_seconds(&n("1767225600")), Ok(1_767_225_600));
@@ -336,6 +428,7 @@ mod tests {
             epoch_seconds(&Value::text("2026-01-01T00:00:00Z")),
             Err(TimeError::NotANumber { seconds: Some(1_767_225_600), .. })
         ));
+        assert_eq!(epoch_seconds(&n("253402300799")), Ok(253_402_300_799), "the end of 9999");
         assert!(matches!(epoch_seconds(&n("1.5")), Err(TimeError::Format { .. })));
         assert!(matches!(epoch_seconds(&n("-1e100")), Err(TimeError::Format { .. })));
     }

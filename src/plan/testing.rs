@@ -27,6 +27,7 @@ pub fn model() -> Model {
             state_table: "jobs-keeper".to_owned(),
         },
         entities: vec![Entity {
+            severities: BTreeMap::new(),
             name: "Job".to_owned(),
             matches: Vec::new(),
             partition: template("JOB#{job}"),

@@ -149,6 +149,30 @@ async fn rules_of_every_family_are_explained() {
 }
 
 #[tokio::test]
+async fn the_whole_catalogue_is_one_page() {
+    let all = tablekeeper(&["explain", "--format", "json"]).await;
+    let all: Vec<Json> = serde_json::from_str(&all.out).unwrap();
+    let markdown = tablekeeper(&["explain", "--page", "-"]).await;
+    assert_eq!((markdown.code, markdown.err.as_str()), (0, ""));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rules.html");
+    let wrote = tablekeeper(&["explain", "--page", path.to_str().unwrap()]).await;
+    assert!(wrote.out.contains(&format!("{} rules", all.len())), "{}", wrote.out);
+    let html = std::fs::read_to_string(&path).unwrap();
+    for rule in &all {
+        let (code, name) = (rule["code"].as_str().unwrap(), rule["name"].as_str().unwrap());
+        assert_eq!(markdown.out.matches(&format!("### {code} {name} (")).count(), 1, "{code}");
+        assert_eq!(html.matches(&format!("<h3 id=\"{code}\">{code} {name} (")).count(), 1, "{code}");
+    }
+    // What looks like markup in a rule's words is text.
+    assert!(html.contains("<code>&lt;user&gt;</code>") && !html.contains("<user>") && !html.contains("<script"));
+    let nowhere = tablekeeper(&["explain", "--page", folder.path().join("no/rules.md").to_str().unwrap()]).await;
+    assert!(nowhere.code == 2 && nowhere.err.contains("a folder that is there"), "{}", nowhere.err);
+    let both = tablekeeper(&["explain", "G201", "--page", "-"]).await;
+    assert_eq!(both.code, 2);
+}
+
+#[tokio::test]
 async fn a_rule_and_the_list_of_codes_fit_a_terminal() {
     let ran = tablekeeper(&["explain", "P903"]).await;
     let lines: Vec<&str> = ran.out.lines().collect();

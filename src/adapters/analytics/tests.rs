@@ -36,6 +36,7 @@ fn device() -> Entity {
     due.none = vec!["N/A".to_owned()];
     Entity {
         name: "Device".to_owned(),
+        severities: Default::default(),
         matches: Vec::new(),
         partition: Template::parse("DEVICE#{device}").unwrap(),
         sort: Some(Template::parse("USER#{user}").unwrap()),

@@ -130,11 +130,7 @@ impl Connection {
             config = config.into_builder().region(Region::new(LOCAL_REGION)).build();
         }
         find_credentials(&config, asked_for).await.map_err(ConnectionError::Credentials)?;
-        Ok(Connection {
-            tables: aws_sdk_dynamodb::Client::new(&config),
-            usage: Arc::default(),
-            config,
-        })
+        Ok(Connection { tables: aws_sdk_dynamodb::Client::new(&config), usage: Arc::default(), config })
     }
 
     /// A database on this machine that accepts any credentials: Dynoxide in process, DynamoDB Local.

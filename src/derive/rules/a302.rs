@@ -2,9 +2,10 @@
 
 use crate::derive::findings::{Details, Findings, shown};
 use crate::derive::scope::Carried;
+use crate::model::decimal::Decimal;
 use crate::model::derived::Severity;
 use crate::model::spec::{Attribute, Format};
-use crate::model::value::Value;
+use crate::model::value::{Kind, Value};
 
 use super::Rule;
 
@@ -34,7 +35,14 @@ pub fn check(attribute: &Attribute, (name, value): Carried<'_>, findings: &mut F
         return;
     }
     let (is, declared, actual) = (value.kind().name(), attribute.kind.name(), shown(value));
-    let message = format!("`{name}` is {actual} of type {is}, declared is {declared}; write it as {declared}");
+    let remedy = match value {
+        Value::Null(_) if !attribute.required => "leave it out where there is none".to_owned(),
+        Value::S(text) if attribute.kind == Kind::N && text.parse::<Decimal>().is_ok() => {
+            format!("write the number {actual}")
+        }
+        _ => format!("write it as {declared}"),
+    };
+    let message = format!("`{name}` is {actual} of type {is}, declared is {declared}; {remedy}");
     let expected = Some(format!("a value of type {declared}"));
     findings.push(&RULE, Details { attribute: Some(name.to_owned()), expected, actual: Some(actual), message });
 }

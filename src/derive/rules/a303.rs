@@ -45,7 +45,7 @@ pub fn check(attribute: &Attribute, (name, value): Carried<'_>, findings: &mut F
     let near = attribute.one_of.iter().find(|one| one.eq_ignore_ascii_case(trimmed));
     let (actual, all) = (cut(&actual), cut(&attribute.one_of.join(", ")));
     let message = match near {
-        Some(near) => format!("`{name}` is `{actual}`, which is written `{near}`; mend it"),
+        Some(near) => format!("`{name}` is `{actual}`, which is declared as `{near}`; write `{near}`"),
         None => format!("`{name}` is `{actual}`, not one of {all}; write one of these, or declare the new value"),
     };
     let expected = Some(near.cloned().unwrap_or(all));

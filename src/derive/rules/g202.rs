@@ -27,9 +27,11 @@ Write all of an index's key attributes, or none of them.
 /// `absent` are the index's key attributes that the item lacks; `expected` is what the first of them should be.
 pub fn found(index: &str, present: &[&str], absent: &[&str], expected: Option<String>, findings: &mut Findings<'_>) {
     let (have, lack) = (present.join("`, `"), absent.join("`, `"));
-    let message = format!(
-        "index {index} misses this item: it has `{have}` but not `{lack}`; write all of the index's key attributes, or none"
-    );
     let attribute = absent.first().map(|name| (*name).to_owned());
+    let set = attribute.as_ref().zip(expected.as_ref()).map(|(name, expected)| format!(" (`{name}` is `{expected}`)"));
+    let message = format!(
+        "index {index} misses this item: it has `{have}` but not `{lack}`; write all of the index's key attributes{}, or none",
+        set.unwrap_or_default()
+    );
     findings.push(&RULE, Details { attribute, expected, actual: None, message });
 }

@@ -32,20 +32,23 @@ Write the declared type, or leave the attribute out.
 pub fn check(index: &str, key: &KeyAttribute, is_sort: bool, value: &Value, findings: &mut Findings<'_>) -> bool {
     let size_max = if is_sort { SORT_KEY_SIZE_MAX } else { PARTITION_KEY_SIZE_MAX };
     let size = value.size();
-    let (expected, reason) = if value.kind() != key.kind {
+    let (expected, reason, remedy) = if value.kind() != key.kind {
         let (is, declared) = (value.kind().name(), key.kind.name());
-        (format!("type {declared}"), format!("it is of type {is} where the index declares {declared}"))
+        let reason = format!("it is of type {is} where the index declares {declared}");
+        (format!("type {declared}"), reason, format!("write it as {declared}"))
     } else if size == 0 && key.kind != Kind::N {
-        ("a value that is not empty".to_owned(), "it is empty".to_owned())
+        ("a value that is not empty".to_owned(), "it is empty".to_owned(), "write a value there".to_owned())
     } else if size > size_max {
-        (format!("at most {size_max} bytes"), format!("it is {size} bytes long, {size_max} are allowed"))
+        let reason = format!("it is {size} bytes long, {size_max} are allowed");
+        (format!("at most {size_max} bytes"), reason, "write a shorter one".to_owned())
     } else {
         return false;
     };
-    let at = &key.name;
-    let message =
-        format!("`{at}` keeps the item out of index {index}: {reason}; write the declared type or leave it out");
-    let (attribute, actual) = (Some(at.clone()), Some(shown(value)));
+    let (at, actual) = (&key.name, shown(value));
+    let message = format!(
+        "`{at}` is `{actual}` and keeps the item out of index {index}: {reason}; {remedy}, or remove the attribute"
+    );
+    let (attribute, actual) = (Some(at.clone()), Some(actual));
     findings.push(&RULE, Details { attribute, expected: Some(expected), actual, message });
     true
 }

@@ -43,10 +43,13 @@ pub fn differs(
     let (name, actual) = (&entity.name, shown(actual));
     let template = cut(&template.source);
     let message = match expected.map(shown) {
-        Some(expected) => format!(
-            "`{at}` is `{actual}`, but the attributes of this {name} give `{expected}` by the template `{template}`; \
-             put the item under that key and delete this one, or mend the attributes"
-        ),
+        Some(expected) => {
+            let case = if actual.to_lowercase() == expected.to_lowercase() { " (only the case differs)" } else { "" };
+            format!(
+                "`{at}` is `{actual}`, but the attributes of this {name} give `{expected}`{case} by the template `{template}`; \
+                 put the item under that key and delete this one, or mend the attributes"
+            )
+        }
         None => {
             format!("`{at}` is `{actual}`, but keys of {name} are written `{template}`; put the item under such a key")
         }
@@ -65,11 +68,11 @@ pub fn unrendered(
     findings: &mut Findings<'_>,
 ) {
     let (name, template) = (&entity.name, cut(&template.source));
+    let actual = shown(actual);
     let message = format!(
-        "`{at}` cannot be checked against the template `{template}` of {name}: {fault}; mend that value, the key is made of it"
+        "`{at}` is `{actual}` and cannot be checked against the template `{template}` of {name}: {fault}; \
+         mend that value, the key is made of it"
     );
-    findings.push(
-        &RULE,
-        Details { attribute: Some(at.to_owned()), expected: Some(template), actual: Some(shown(actual)), message },
-    );
+    let (expected, actual) = (Some(template), Some(actual));
+    findings.push(&RULE, Details { attribute: Some(at.to_owned()), expected, actual, message });
 }

@@ -4,8 +4,9 @@ use crate::derive::findings::{Details, Findings, cut, shown};
 use crate::derive::scope::condition_holds;
 use crate::model::derived::Severity;
 use crate::model::key::TableKey;
-use crate::model::spec::{Condition, Entity, Table};
-use crate::model::value::Item;
+use crate::model::spec::{Condition, Entity, Model, Table};
+use crate::model::template::Template;
+use crate::model::value::{Item, Value};
 
 use super::Rule;
 
@@ -33,7 +34,7 @@ Mend the attribute or the key, or declare the entity in the model.
 /// Nothing matches; `by_key` are the entities whose key templates the key fits, `by_partition` those of which at least the
 /// partition key does.
 pub fn found(
-    table: &Table,
+    Model { table, entities, .. }: &Model,
     key: &TableKey,
     item: &Item,
     by_key: &[&Entity],
@@ -66,7 +67,11 @@ pub fn found(
             let expected = Some(values.replace('`', ""));
             Details { attribute: Some(attribute.clone()), expected, actual, message }
         }
-        None => Details { message: no_key(&shown_key, by_partition), actual: Some(shown_key), ..Details::default() },
+        None => Details {
+            message: no_key(&shown_key, by_partition, cased(entities, key)),
+            actual: Some(shown_key),
+            ..Details::default()
+        },
     };
     findings.push(&RULE, details);
 }
@@ -87,11 +92,32 @@ fn other_type(table: &Table, key: &TableKey) -> Option<Details> {
     Some(Details { attribute: Some(name.clone()), expected, actual: Some(actual), message })
 }
 
-fn no_key(shown_key: &str, by_partition: &[&Entity]) -> String {
+/// The first entity whose keys begin as this one does but for the case of the letters.
+fn cased<'m>(entities: &'m [Entity], key: &TableKey) -> Option<&'m Entity> {
+    let begins = |template: &Template, value: &Value| {
+        let beginning = value.as_text().and_then(|text| text.get(..template.prefix().len()));
+        beginning.is_some_and(|beginning| beginning.eq_ignore_ascii_case(template.prefix()))
+    };
+    let sort_begins = |entity: &Entity| match (&entity.sort, &key.sort) {
+        (Some(template), Some(value)) => begins(template, value),
+        (None, None) => true,
+        _ => false,
+    };
+    let named = |entity: &&Entity| !entity.partition.prefix().is_empty();
+    entities.iter().filter(named).find(|entity| begins(&entity.partition, &key.partition) && sort_begins(entity))
+}
+
+fn no_key(shown_key: &str, by_partition: &[&Entity], cased: Option<&Entity>) -> String {
     let near: Vec<String> = by_partition
         .iter()
         .filter_map(|entity| Some(format!("`{}` ({})", entity.sort.as_ref()?.source, entity.name)))
         .collect();
+    if let (true, Some(Entity { name, partition, sort, .. })) = (near.is_empty(), cased) {
+        let sort = sort.as_ref().map_or_else(String::new, |sort| format!("` and `{sort}"));
+        return format!(
+            "no entity has keys like `{shown_key}`; those of {name} are written `{partition}{sort}`, where case counts: mend the key"
+        );
+    }
     if near.is_empty() {
         return format!(
             "no entity of the model has keys like `{shown_key}`; mend the key, or declare the entity in the model"

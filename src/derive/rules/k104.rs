@@ -34,12 +34,13 @@ pub fn found(
     (actual, expected): (&Value, &Value),
     findings: &mut Findings<'_>,
 ) {
-    let name = &entity.name;
+    let (name, expected, actual) = (&entity.name, shown(expected), shown(actual));
     let message = format!(
-        "`{{{variable}}}` of this {name} is `{}` in one key and `{}` in `{at}`; write both keys from the same value",
+        "`{at}` is `{actual}`, but by another key of this {name} `{{{variable}}}` is `{}`, not `{}`, which gives `{expected}`; \
+         write both keys from the same value",
         cut(known),
         cut(found)
     );
-    let (expected, actual) = (Some(shown(expected)), Some(shown(actual)));
+    let (expected, actual) = (Some(expected), Some(actual));
     findings.push(&RULE, Details { attribute: Some(at.to_owned()), expected, actual, message });
 }

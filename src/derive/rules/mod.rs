@@ -5,6 +5,7 @@
 //!
 //! Families: K1 primary keys, G2 index keys, A3 attributes, S4 strings in keys, P9 what could not be decoded or stored.
 
+use super::findings::cut;
 pub use crate::model::rule::Rule;
 
 pub(crate) mod a301;
@@ -16,6 +17,7 @@ pub(crate) mod a306;
 pub(crate) mod a307;
 pub(crate) mod a308;
 pub(crate) mod a309;
+pub(crate) mod a310;
 pub(crate) mod g201;
 pub(crate) mod g202;
 pub(crate) mod g203;
@@ -30,9 +32,13 @@ pub(crate) mod p902;
 pub(crate) mod p903;
 pub(crate) mod s401;
 pub(crate) mod s402;
+pub(crate) mod s403;
+pub(crate) mod s404;
+pub(crate) mod s405;
+pub(crate) mod s406;
 
 /// Every rule, by code.
-pub const RULES: [&Rule; 23] = [
+pub const RULES: [&Rule; 28] = [
     &a301::RULE,
     &a302::RULE,
     &a303::RULE,
@@ -42,6 +48,7 @@ pub const RULES: [&Rule; 23] = [
     &a307::RULE,
     &a308::RULE,
     &a309::RULE,
+    &a310::RULE,
     &g201::RULE,
     &g202::RULE,
     &g203::RULE,
@@ -56,7 +63,39 @@ pub const RULES: [&Rule; 23] = [
     &p903::RULE,
     &s401::RULE,
     &s402::RULE,
+    &s403::RULE,
+    &s404::RULE,
+    &s405::RULE,
+    &s406::RULE,
 ];
+
+/// A value that is in a key, as S403 to S405 look at it.
+#[derive(Clone, Copy)]
+pub(crate) struct InKey<'a> {
+    /// The attribute to be mended: a declared one, or the key attribute where the value stands in no other.
+    pub name: &'a str,
+    /// All that this attribute holds.
+    pub whole: &'a str,
+    /// The value within it.
+    pub text: &'a str,
+    /// The attribute is one of the primary key, which no update changes.
+    pub is_primary: bool,
+}
+
+impl InKey<'_> {
+    /// What the attribute should hold if this should be the value.
+    fn mended(&self, text: &str) -> String {
+        cut(&self.whole.replacen(self.text, text, 1))
+    }
+
+    /// What is to be done so that the attribute holds it.
+    fn remedy(&self, mended: &str) -> String {
+        match self.is_primary {
+            true => format!("put the item under `{mended}` and delete this one in one transaction"),
+            false => format!("write `{mended}`, there and in every key that is made of it"),
+        }
+    }
+}
 
 /// The rule of that code.
 pub fn rule(code: &str) -> Option<&'static Rule> {
@@ -79,6 +118,8 @@ mod tests {
         files.sort();
         let codes: Vec<&str> = RULES.iter().map(|rule| rule.code).collect();
         assert_eq!(files, codes);
+        // What a model's `[severity]` may name.
+        assert_eq!(codes, crate::model::rule::ITEM_CODES);
     }
 
     #[test]

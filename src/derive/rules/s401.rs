@@ -29,7 +29,7 @@ Refuse the delimiter where such values are entered, or escape it before it goes 
 pub fn found(name: &str, value: &str, delimiter: &str, key: &str, findings: &mut Findings<'_>) {
     let actual = cut(value);
     let message = format!(
-        "`{name}` is `{actual}` and contains the delimiter `{delimiter}` of {key}; do not allow it in such values"
+        "`{name}` is `{actual}` and contains the delimiter `{delimiter}` of {key}; write it without, or escape it, and do not allow it in such values"
     );
     let expected = Some(format!("a value without `{delimiter}`"));
     findings.push(&RULE, Details { attribute: Some(name.to_owned()), expected, actual: Some(actual), message });

@@ -12,7 +12,7 @@ pub const RULE: Rule = Rule {
     doc: "\
 ## What
 A part of a key is empty, or what programming languages write for \"nothing\": `undefined`, `None`, `null`, `NaN`,
-`[object Object]`, or a placeholder in brackets such as `<user>` or `{user}`. Values that the model declares are no placeholders.
+`[object Object]`, `Invalid Date`, or a placeholder in brackets such as `<user>`, `{user}` or `${user}`. Values that the model declares are no placeholders.
 
 ## Why it is bad
 The key was built from a value that was not there. All items with the same hole share a key and overwrite one another.
@@ -26,7 +26,7 @@ Check that all values are there before building a key.
 };
 
 /// What programming languages write for a value that is not there.
-const PLACEHOLDERS: [&str; 5] = ["undefined", "None", "null", "NaN", "[object Object]"];
+const PLACEHOLDERS: [&str; 6] = ["undefined", "None", "null", "NaN", "[object Object]", "Invalid Date"];
 
 /// The first part of `text` that stands for nothing and is not declared to stand there.
 pub fn placeholder<'t>(text: &'t str, delimiter: &str, declared: &[String]) -> Option<&'t str> {
@@ -34,7 +34,8 @@ pub fn placeholder<'t>(text: &'t str, delimiter: &str, declared: &[String]) -> O
         let is_nothing = part.is_empty()
             || PLACEHOLDERS.contains(part)
             || (part.len() > 2 && part.starts_with('<') && part.ends_with('>'))
-            || (part.len() > 2 && part.starts_with('{') && part.ends_with('}'));
+            || (part.len() > 2 && part.starts_with('{') && part.ends_with('}'))
+            || (part.len() > 3 && part.starts_with("${") && part.ends_with('}'));
         is_nothing && !declared.iter().any(|declared| declared == part)
     };
     let mut letters = delimiter.chars();
@@ -50,9 +51,9 @@ pub fn placeholder<'t>(text: &'t str, delimiter: &str, declared: &[String]) -> O
 pub fn found(at: &str, key: &str, part: &str, findings: &mut Findings<'_>) {
     let actual = cut(key);
     let message = match part {
-        "" => format!("`{at}` is `{actual}`, which has an empty part; write the item under a key with a value there"),
+        "" => format!("`{at}` is `{actual}`, which has an empty part; write the key with a value there, or none"),
         _ => format!(
-            "`{at}` is `{actual}`, where `{}` is a placeholder; write the item under a key with a value there",
+            "`{at}` is `{actual}`, where `{}` is a placeholder; write the key with a value there, or none",
             cut(part)
         ),
     };

@@ -131,7 +131,7 @@ fn a_case_rule_is_for_the_key_and_not_for_the_attribute() {
     user.attributes = vec![attribute("Username", Kind::S)];
     model.entities = vec![user];
     let user = |id: &str| item([("EntityType", "User"), ("entity_id", id), ("Username", "Ann")]);
-    assert_eq!(verdicts(&model, &user("USER#Ann")), ["K101 entity_id USER#ann"]);
+    assert_eq!(verdicts(&model, &user("USER#Ann")), ["S406 entity_id USER#ann"]);
     assert_eq!(verdicts(&model, &user("USER#ann")), NONE);
 }
 
@@ -246,6 +246,35 @@ fn a_key_that_cannot_be_indexed_is_frozen() {
     assert_eq!(keyed(long, sort()), ["G205 GSI1PK at most 2048 bytes"]);
     let just = Value::text(format!("SITE#{}", "é".repeat(1021)));
     assert_eq!(keyed(just, sort()), NONE);
+    // A sort key has half of that, counted in bytes.
+    let sort_of = |letters: usize| Value::text("é".repeat(letters));
+    let mut bare = indexed(&[("GSI1PK", "SITE#{site}"), ("GSI1SK", "{Status}")]);
+    bare.entities[0].attributes[0].required = true;
+    let by_status = |status: Value| {
+        let item = order_item(&[("GSI1PK", "SITE#1")]).with("Status", status.clone()).with("GSI1SK", status);
+        verdicts(&bare, &item)
+    };
+    assert_eq!(by_status(sort_of(513)), ["G205 GSI1SK at most 1024 bytes"]);
+    assert_eq!(by_status(sort_of(512)), NONE);
+}
+
+#[test]
+fn any_one_of_eight_index_attributes_can_be_the_one_that_lacks() {
+    let names = ["P1", "P2", "P3", "P4", "S1", "S2", "S3", "S4"];
+    let mut model = model("PK", "SK");
+    model.table.indexes = vec![index("Wide", &names[..4], &names[4..])];
+    let mut order = order();
+    let keys: Vec<(&str, String)> = names.iter().map(|name| (*name, format!("{name}#{{order}}"))).collect();
+    let keys: Vec<(&str, &str)> = keys.iter().map(|(name, template)| (*name, template.as_str())).collect();
+    order.indexes = vec![entity_index("Wide", &keys)];
+    model.entities = vec![order];
+    let whole = names.iter().fold(order_item(&[]), |item, name| item.with(*name, Value::text(format!("{name}#7"))));
+    assert_eq!(verdicts(&model, &whole), NONE);
+    for name in names {
+        let mut lacking = whole.clone();
+        lacking.0.remove(name);
+        assert_eq!(verdicts(&model, &lacking), [format!("G202 {name} {name}#7")]);
+    }
 }
 
 #[test]

@@ -15,8 +15,8 @@ use crate::model::spec::Model;
 use crate::model::value::{Bytes, ITEM_SIZE_MAX, Item, Kind, Value};
 
 use super::quality::{quality, sample, technician, work_order};
-use super::shipped;
 use super::skills::{skills, user_skill};
+use super::{catalogue, shipped};
 
 /// Texts that look like parts of keys, and worse.
 fn text() -> impl Strategy<Value = String> {
@@ -50,6 +50,16 @@ fn text() -> impl Strategy<Value = String> {
             "PROJECT#P001",
             "DEVICE#1",
             "TECHNICIANS#a",
+            "jose\u{301}",
+            "USER#jose\u{301}",
+            " a ",
+            "a\t",
+            "\u{feff}",
+            "2026-03-01T10:00:00+02:00",
+            "AT#2026-03-01T10:00:00.000Z",
+            "AT#2026-02-30T10:00:00.000Z",
+            "ORDER#000007",
+            "owner#ANN",
         ])
         .prop_map(str::to_owned),
         "[aA#{}é0-9:-]{0,8}",
@@ -120,6 +130,8 @@ fn any_case() -> impl Strategy<Value = (Model, TableKey, Item)> {
         nearly_good(skills_model, skills_items),
         arbitrary(broad),
         arbitrary(skills()),
+        arbitrary(catalogue::model()),
+        nearly_good(catalogue::model(), catalogue::good()),
         nearly_good(quality(), sample()),
         nearly_good(skills(), super::skills::sample()),
     ]

@@ -112,6 +112,17 @@ fn a_key_of_another_type_than_the_table_s_is_told_as_such() {
 }
 
 #[test]
+fn a_key_in_another_case_is_told_whose_it_nearly_is() {
+    let model = tickets();
+    let message = &messages(&model, &item([("PK", "Ticket#7"), ("SK", "TICKET#7")]))[0];
+    let expected = "no entity has keys like `Ticket#7 / TICKET#7`; those of Ticket are written `TICKET#{ticket}` and \
+                    `TICKET#{ticket}`, where case counts: mend the key";
+    assert_eq!(message, expected);
+    let other = &messages(&model, &item([("PK", "CASE#7"), ("SK", "TICKET#7")]))[0];
+    assert!(other.starts_with("no entity of the model has keys like"), "{other}");
+}
+
+#[test]
 fn items_that_derive_nothing_for_their_key_are_counted_apart() {
     let mut model = tickets();
     model.entities[0] = entity("Ticket", "TICKET#{ticket}", "TICKET#{ticket}");

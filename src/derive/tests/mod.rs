@@ -1,11 +1,14 @@
 //! Real faults with their verdicts, published tables with their right answers, and laws.
 
+mod catalogue;
 mod faults;
 mod laws;
 mod messages;
 mod quality;
 mod shipped;
 mod skills;
+mod strings;
+mod times;
 
 use super::derive;
 use super::testing::key_of;

@@ -1,11 +1,15 @@
 //! `[entity.X]`: keys, indexes and attributes.
 
+use std::collections::BTreeMap;
+
 use super::rules;
+use super::severity::read_severities;
 use super::table::{check_attribute_name, check_own_name, checked_attribute_name};
 use crate::model::key::PARTITION_KEY_SIZE_MAX;
 use crate::model::reader::{Field, Fields, Sink, suggest};
 use crate::model::spec::{Attribute, Condition, Entity, EntityIndex, Format, Table};
 use crate::model::template::Template;
+use crate::model::time;
 use crate::model::value::{Kind, Text};
 
 pub(super) fn read_all(sink: &mut Sink, root: &mut Fields<'_>, table: &Table) -> Vec<Entity> {
@@ -24,6 +28,7 @@ fn read_entity(sink: &mut Sink, name: String, field: &Field<'_>, table: &Table) 
     check_own_name(sink, &name, field.key.clone());
     let mut entity = Entity {
         name,
+        severities: BTreeMap::new(),
         matches: Vec::new(),
         partition: stand_in(),
         sort: None,
@@ -48,6 +53,7 @@ fn read_entity(sink: &mut Sink, name: String, field: &Field<'_>, table: &Table) 
     }
     entity.indexes = read_indexes(sink, &mut fields, table, &field.path);
     entity.attributes = read_attributes(sink, &mut fields);
+    entity.severities = read_severities(sink, &mut fields);
     fields.finish(sink);
     entity
 }
@@ -233,7 +239,10 @@ fn read_kind(sink: &mut Sink, field: &Field<'_>) -> Kind {
 }
 
 fn read_format(sink: &mut Sink, field: &Field<'_>) -> Option<Format> {
-    match field.one_of(sink, &["date", "timestamp", "timestamp-utc", "epoch-seconds"])?.as_str() {
+    if let Some(fixed) = field.peek_text().and_then(time::fixed_format) {
+        return Some(fixed);
+    }
+    match field.one_of(sink, &["date", "timestamp", "timestamp-utc", "epoch-seconds", "timestamp-utc.3"])?.as_str() {
         "date" => Some(Format::Date),
         "timestamp" => Some(Format::Timestamp),
         "timestamp-utc" => Some(Format::TimestampUtc),

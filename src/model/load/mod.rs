@@ -16,6 +16,7 @@ mod entity;
 mod lint;
 mod overlap;
 pub mod rules;
+mod severity;
 mod table;
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::model::spec::Format;
 use crate::model::template::{Segment, Template, Variable};
 
 /// One step of a template, as far as the question needs it.
@@ -95,6 +96,18 @@ fn steps(template: &Template, delimiter: &str) -> Vec<Step> {
 }
 
 fn variable_steps(variable: &Variable, steps: &mut Vec<Step>) {
+    if let Some(format) = variable.time {
+        let shape = if format == Format::Date { "0000-00-00" } else { "0000-00-00T00:00:00" };
+        steps.extend(shape.chars().map(|c| if c == '0' { Step::Digit } else { Step::Literal(c) }));
+        if let Format::TimestampUtcFixed(digits) = format {
+            if digits > 0 {
+                steps.push(Step::Literal('.'));
+                steps.extend(std::iter::repeat_n(Step::Digit, usize::from(digits)));
+            }
+            steps.push(Step::Literal('Z'));
+        }
+        return;
+    }
     match variable.pad {
         Some(pad) => {
             steps.extend(std::iter::repeat_n(Step::Digit, pad.integer));
@@ -137,6 +150,10 @@ mod tests {
             ("N#{n:03}", "N#123", true),
             ("N#{n:02.1}", "N#12.5", true),
             ("L#{l:ordinal}", "L#x{y}", false),
+            ("D#{d:date}", "D#LATEST", false),
+            ("D#{d:date}", "D#2026-{m}", true),
+            ("D#{t:timestamp-utc.3}", "D#{t:timestamp-utc}", false),
+            ("D#{t:timestamp-utc.3}", "D#2026-01-01T00:00:00.000Z", true),
         ] {
             assert_eq!(meet(a, b), expected, "{a} and {b}");
         }

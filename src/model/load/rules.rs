@@ -103,8 +103,9 @@ fault_rules! {
     UNPADDED_LAST = "C141" "unpadded-last-number" Warning
         "A number without padding at the end of a listing's sort key: 10 sorts before 9 among otherwise equal keys. Pad it.";
     TEXT_ORDER = "C142" "text-order" Warning
-        "An attribute with a declared set stands as text in a listing's sort key. Alphabetical order is seldom the set's order: \
-         Advanced < Beginner < Expert. Write `{Level:ordinal}`; the entry's `Group` map still holds the text.";
+        "An attribute with a declared set, or a time of no fixed width, stands as text in a listing's sort key. Alphabetical order \
+         is seldom the set's order: Advanced < Beginner < Expert. Write `{Level:ordinal}`; the entry's `Group` map still holds \
+         the text. Times in UTC sort where their fraction has one width: `format = \"timestamp-utc.3\"`.";
     NOT_UNIQUE = "C143" "listing-not-unique" Error
         "A listing's key lacks a variable of its entity's primary key: two items would fight for one entry, and the loser would \
          be missing. Add the variable, best at the end of the sort key.";

@@ -1,9 +1,7 @@
-//! The head of the file, `[table]`, `[severity]` and `[reports]`.
+//! The head of the file, `[table]` and `[reports]`.
 
-use std::collections::BTreeMap;
-
+use super::severity::read_severities;
 use super::{derived, entity, rules};
-use crate::model::derived::Severity;
 use crate::model::reader::{Field, Fields, Sink, path, suggest};
 use crate::model::spec::{Index, KeyAttribute, Model, ReportDefaults, ReportName, Table};
 use crate::model::value::{Kind, MARKER};
@@ -278,27 +276,6 @@ fn check_aws_name(sink: &mut Sink, name: &str, span: std::ops::Range<usize>) {
         let message = format!("{:?} is no name of a table or index", name.chars().take(60).collect::<String>());
         sink.fault(&rules::NAME, span, message, "AWS takes 3 to 255 of letters, digits, `_`, `.`, `-`");
     }
-}
-
-fn read_severities(sink: &mut Sink, root: &mut Fields<'_>) -> BTreeMap<String, Severity> {
-    let mut severities = BTreeMap::new();
-    let Some(mut fields) = root.take(sink, "severity").and_then(|field| field.fields(sink)) else { return severities };
-    for (code, field) in fields.take_all(sink) {
-        let mut chars = code.chars();
-        let family = chars.next().is_some_and(|c| "KGASXP".contains(c));
-        if !family || code.len() != 4 || !chars.all(|c| c.is_ascii_digit()) {
-            let message = format!("`{code}` is not the code of a rule about items");
-            sink.fault(&rules::UNKNOWN_VALUE, field.key.clone(), message, "use a code such as `A303`");
-        }
-        let level = match field.one_of(sink, &["error", "warning", "info"]).as_deref() {
-            Some("error") => Severity::Error,
-            Some("warning") => Severity::Warning,
-            Some(_) => Severity::Info,
-            None => continue,
-        };
-        severities.insert(code, level);
-    }
-    severities
 }
 
 /// What a report is called: its file's name without folder and ending.

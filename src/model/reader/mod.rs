@@ -331,6 +331,11 @@ impl<'t> Field<'t> {
         sink.fault(&sink.grammar.wrong_type, self.span(), message, format!("write {wanted}"));
     }
 
+    /// The text, if it is one; nothing is said if not.
+    pub fn peek_text(&self) -> Option<&str> {
+        self.value.get_ref().as_str()
+    }
+
     pub fn text(&self, sink: &mut Sink) -> Option<String> {
         let text = self.value.get_ref().as_str();
         if text.is_none() {

@@ -40,7 +40,7 @@ fn check_options(lint: &mut Lint, entity: &Entity, attribute: &Attribute) {
     let fits_format = match attribute.format {
         None => true,
         Some(Format::EpochSeconds) => kind == Kind::N,
-        Some(Format::Date | Format::Timestamp | Format::TimestampUtc) => kind == Kind::S,
+        Some(_) => kind == Kind::S,
     };
     let bounded = attribute.min.is_some() || attribute.max.is_some();
     let scalar = matches!(kind, Kind::S | Kind::N | Kind::Bool);

@@ -121,6 +121,7 @@ mod tests {
     fn entity(number: usize, (partition, sort): (&str, &str), kind: Option<&str>) -> Entity {
         let matches = kind.map(|kind| Condition { attribute: "Type".to_owned(), values: vec![kind.to_owned()] });
         Entity {
+            severities: BTreeMap::new(),
             name: format!("E{number}"),
             matches: matches.into_iter().collect(),
             partition: Template::parse(partition).unwrap(),

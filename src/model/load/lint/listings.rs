@@ -45,6 +45,7 @@ fn check_order(lint: &mut Lint, path: &[&str], sort: &Template, entity: &Entity)
             || !lint.knows(entity, attribute, "one_of")
             || variable.ordinal
             || variable.pad.is_some()
+            || variable.time.is_some()
         {
             continue;
         }
@@ -77,8 +78,15 @@ fn check_order(lint: &mut Lint, path: &[&str], sort: &Template, entity: &Entity)
                     &rules::TEXT_ORDER,
                     span,
                     message,
-                    "declare `format = \"timestamp-utc\"`, or sort by another",
+                    "declare `format = \"timestamp-utc.3\"`, or sort by another",
                 );
+            }
+            _ if attribute.format == Some(Format::TimestampUtc) => {
+                let message = format!(
+                    "`{name}` sorts by its letters, but its fractions may have several widths: `29Z` sorts behind `29.017Z`"
+                );
+                let remedy = "declare `format = \"timestamp-utc.3\"`, or another number of digits";
+                lint.fault(&rules::TEXT_ORDER, span, message, remedy);
             }
             _ => {}
         }

@@ -90,6 +90,8 @@ fn check_attribute(lint: &mut Lint, path: &[&str], variable: &Variable, entity: 
             Kind::N => check_pad(lint, span, entity, attribute, pad),
             _ => lint.demand_kind(entity, attribute, &[Kind::N], span, "padded with zeros"),
         }
+    } else if variable.time.is_some() {
+        lint.demand_kind(entity, attribute, &[Kind::S], span, "a time in a key");
     }
 }
 
