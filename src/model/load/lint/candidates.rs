@@ -127,6 +127,7 @@ mod tests {
             sort: Some(Template::parse(sort).unwrap()),
             indexes: Vec::new(),
             attributes: Vec::new(),
+            references: Vec::new(),
         }
     }
 
