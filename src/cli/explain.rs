@@ -22,12 +22,13 @@ struct RuleOut {
 }
 
 /// What a code's letter stands for, in the order in which a newcomer meets them.
-const FAMILIES: [(&str, &str); 6] = [
+const FAMILIES: [(&str, &str); 7] = [
     ("C", "model files (C1) and report definitions (C2)"),
     ("K", "keys"),
     ("G", "indexes (GSIs)"),
     ("A", "attributes"),
     ("S", "strings that spoil keys"),
+    ("X", "references between items"),
     ("P", "processing of the stream"),
 ];
 

@@ -3,7 +3,9 @@
 //! Codes are stable and never used again for something else. A rule file holds the rule's description and the function
 //! that turns a violation into a finding; what the rule needs to know (the entity, the variables) is its caller's work.
 //!
-//! Families: K1 primary keys, G2 index keys, A3 attributes, S4 strings in keys, P9 what could not be decoded or stored.
+//! Families: K1 primary keys, G2 index keys, A3 attributes, S4 strings in keys, X5 across items, P9 what could not be
+//! decoded or stored. Those of X5 are no part of [`super::derive`](fn@super::derive): it takes other items to judge them, and
+//! `engine::cross` does.
 
 pub use crate::model::rule::Rule;
 
@@ -30,9 +32,12 @@ pub(crate) mod p902;
 pub(crate) mod p903;
 pub(crate) mod s401;
 pub(crate) mod s402;
+pub(crate) mod x501;
+pub(crate) mod x502;
+pub(crate) mod x503;
 
 /// Every rule, by code.
-pub const RULES: [&Rule; 23] = [
+pub const RULES: [&Rule; 26] = [
     &a301::RULE,
     &a302::RULE,
     &a303::RULE,
@@ -56,6 +61,9 @@ pub const RULES: [&Rule; 23] = [
     &p903::RULE,
     &s401::RULE,
     &s402::RULE,
+    &x501::RULE,
+    &x502::RULE,
+    &x503::RULE,
 ];
 
 /// The rule of that code.
