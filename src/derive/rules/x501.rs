@@ -41,7 +41,7 @@ pub fn found(reference: &Reference, at: Option<&str>, other: &TableKey, findings
 pub fn names_nothing(reference: &Reference, at: Option<&str>, findings: &mut Findings<'_>) {
     let to = to(reference);
     let message = format!("{} names no {to}, which is required; name one", subject(reference, at));
-    push(at, Some(format!("a {to}")), message, findings);
+    push(at, Some(to), message, findings);
 }
 
 fn push(at: Option<&str>, expected: Option<String>, message: String, findings: &mut Findings<'_>) {

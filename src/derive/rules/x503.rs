@@ -36,11 +36,9 @@ pub fn found(
     findings: &mut Findings<'_>,
 ) {
     let (what, to, other) = (x501::subject(reference, at), x501::to(reference), cut(&other.to_string()));
-    let (is, actual) = match entity {
-        Some(entity) => (format!("a {entity}"), entity),
-        None => ("of no entity".to_owned(), "no entity"),
-    };
-    let message = format!("{what} names `{other}` for a {to}, but that item is {is}; name a {to}, or mend that item");
+    let actual = entity.unwrap_or("no entity");
+    let message =
+        format!("{what} names `{other}` for {to}, but that item is of {actual}; name another, or mend that item");
     let attribute = at.map(str::to_owned);
     findings.push(&RULE, Details { attribute, expected: Some(to), actual: Some(actual.to_owned()), message });
 }
