@@ -60,7 +60,7 @@ impl<'m, F: FnMut(Finding)> Judge<'m, F> {
             },
             What::Lacks(at) => {
                 self.count(&x501::RULE, at, Verdict::Fail, 1);
-                self.find(at, &key, |reference, at, findings| x501::names_nothing(reference, at, findings));
+                self.find(at, &key, x501::names_nothing);
             }
             What::Unknown(at) => self.count(&x501::RULE, at, Verdict::Undecidable, 1),
             What::Named { at, by, copies } => {

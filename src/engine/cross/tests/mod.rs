@@ -4,6 +4,7 @@ mod cases;
 mod laws;
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::io::{self, Cursor};
 use std::rc::Rc;
 
@@ -14,7 +15,7 @@ use crate::model::derived::Finding;
 use crate::model::key::TableKey;
 use crate::model::load::load;
 use crate::model::spec::Model;
-use crate::model::value::Item;
+use crate::model::value::{Item, Text, Value};
 
 /// Users with a boss, tasks of a user that copy the user's name and grade, notes on some task of a project.
 const STAFF: &str = r##"
@@ -55,8 +56,14 @@ fn staff() -> Model {
     load(STAFF, "staff").unwrap_or_else(|faults| panic!("{faults:?}")).model
 }
 
+/// An item of texts and numbers, as plain JSON.
 fn item(json: &str) -> Item {
-    crate::adapters::files::parse_item(json).unwrap()
+    let plain: BTreeMap<Text, serde_json::Value> = serde_json::from_str(json).unwrap();
+    let value = |value: serde_json::Value| match value {
+        serde_json::Value::String(text) => Value::text(text),
+        number => Value::N(number.to_string().parse().unwrap()),
+    };
+    Item(plain.into_iter().map(|(name, plain)| (name, value(plain))).collect())
 }
 
 fn see<S: Spill>(cross: &mut Cross<'_, S>, model: &Model, item: &Item) {
