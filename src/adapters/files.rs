@@ -1,4 +1,4 @@
-//! Items in files: JSON lines in, plain JSON out.
+//! Items in files: JSON lines in, plain JSON out; and [`TempFiles`] for what memory does not hold.
 //!
 //! The problem: people have their items as exports, as hand-written samples and as the output of other tools, and one bad
 //! line among a million must neither stop the reading nor be passed over in silence. Nor may a number lose a digit on
@@ -16,7 +16,9 @@
 mod decode;
 mod encode;
 mod read;
+mod spill;
 
 pub use decode::{NESTING_MAX, parse_item};
 pub use encode::PlainJson;
 pub use read::{FileError, FileFault, ItemReader, LINE_SIZE_MAX};
+pub use spill::TempFiles;

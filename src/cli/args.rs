@@ -249,6 +249,9 @@ pub struct AuditArgs {
     /// Audit this file instead of the live table; - for standard input
     #[arg(long, value_name = "FILE")]
     pub items: Option<PathBuf>,
+    /// The file is part of the table, a sample for example: that an item is not in it says nothing
+    #[arg(long, requires = "items")]
+    pub partial: bool,
 }
 
 #[derive(Debug, Args)]

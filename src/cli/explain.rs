@@ -44,7 +44,7 @@ const FAMILIES: [(&str, &str); 7] = [
     ("G", "indexes (GSIs)"),
     ("A", "attributes"),
     ("S", "strings that spoil keys"),
-    ("X", "across items"),
+    ("X", "references between items"),
     ("P", "processing of the stream"),
 ];
 

@@ -6,6 +6,7 @@ use comfy_table::Cell;
 use serde::Serialize;
 use tablekeeper::adapters::files::PlainJson;
 use tablekeeper::derive::Fold;
+use tablekeeper::engine::cross::Tally;
 use tablekeeper::model::derived::{Finding, Severity};
 use tablekeeper::model::key::KeyNames;
 use tablekeeper::model::value::{Item, Text};
@@ -64,6 +65,28 @@ pub struct AuditOut<'f> {
     /// Lines of the file whose key comes again: only the last is judged.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub superseded: &'f [Superseded],
+    /// Rules across items that could not be judged, because the other item was out of sight.
+    #[serde(skip_serializing_if = "<[_]>::is_empty", serialize_with = "undecidable")]
+    pub undecidable: Vec<Tally>,
+}
+
+fn undecidable<S: serde::Serializer>(tallies: &[Tally], serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Out<'t> {
+        code: &'t str,
+        entity: &'t str,
+        count: u64,
+    }
+    serializer.collect_seq(tallies.iter().map(|t| Out { code: t.rule, entity: &t.entity, count: t.undecidable }))
+}
+
+/// `undecidable: X501 4 of WorkOrder; ...`, if there is something.
+pub fn print_undecidable(tallies: &[Tally]) {
+    if tallies.is_empty() {
+        return;
+    }
+    let parts: Vec<String> = tallies.iter().map(|t| format!("{} {} of {}", t.rule, t.undecidable, t.entity)).collect();
+    line(format_args!("undecidable, the other item being out of sight: {}", parts.join(", ")));
 }
 
 /// A table of findings; says how many there are if not all are shown.

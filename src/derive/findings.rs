@@ -99,6 +99,11 @@ impl<'a> Findings<'a> {
         self.list.extend(findings);
     }
 
+    /// The findings alone, as they came.
+    pub fn into_list(self) -> Vec<Finding> {
+        self.list
+    }
+
     /// The findings, gravest first, and what they put into the table.
     pub fn finish(mut self) -> (Vec<Finding>, Vec<Row>, Option<Contribution>) {
         let order = |f: &Finding| (std::cmp::Reverse(f.severity), f.code.clone(), f.attribute.clone());

@@ -27,17 +27,7 @@ pub fn identify<'m>(model: &'m Model, key: &TableKey, item: &Item) -> Option<Ide
     }
     let item = with_key(model, key, item);
     let Recognised::One(entity) = recognise(model, key, &item) else { return None };
-    let mut scope = Scope::new(model, entity, &item);
-    if primary::read(&mut scope, key).iter().any(|part| part.reading != Reading::Agrees) {
-        return None;
-    }
-    for index in &entity.indexes {
-        for (name, template) in &index.keys {
-            if let Some(value) = item.get(name).filter(|value| key_text(value).is_some_and(|text| !text.is_empty())) {
-                scope.read(template, value);
-            }
-        }
-    }
+    let scope = scope(model, entity, key, &item)?;
     let indexes = entity.indexes.iter().flat_map(|index| index.keys.iter().map(|(_, template)| template));
     let templates = [&entity.partition].into_iter().chain(&entity.sort).chain(indexes);
     let names = templates.flat_map(|template| template.variables()).map(|variable| &variable.name);
@@ -46,4 +36,19 @@ pub fn identify<'m>(model: &'m Model, key: &TableKey, item: &Item) -> Option<Ide
         .filter_map(|name| Some((name.clone(), key_text(scope.value(name).ok()?)?.into_owned())))
         .collect();
     Some(Identity { entity, variables })
+}
+
+/// The item as one of the entity, with the variables of its keys, indexes included; `None` where the primary key breaks its
+/// templates. The item has its key's attributes.
+pub(super) fn scope<'a>(model: &'a Model, entity: &'a Entity, key: &TableKey, item: &'a Item) -> Option<Scope<'a>> {
+    let mut scope = Scope::new(model, entity, item);
+    if primary::read(&mut scope, key).iter().any(|part| part.reading != Reading::Agrees) {
+        return None;
+    }
+    for (name, template) in entity.indexes.iter().flat_map(|index| &index.keys) {
+        if let Some(value) = item.get(name).filter(|value| key_text(value).is_some_and(|text| !text.is_empty())) {
+            scope.read(template, value);
+        }
+    }
+    Some(scope)
 }

@@ -59,6 +59,7 @@ pub fn entity(name: &str, partition: &str, sort: &str) -> Entity {
         sort: Some(template(sort)),
         indexes: Vec::new(),
         attributes: Vec::new(),
+        references: Vec::new(),
     }
 }
 

@@ -4,7 +4,7 @@
 //! database refuses. The contract: whoever calls into this floor gets either "all of this is durable" or an error that says
 //! from where on it is not, and calling again, also with the same or with more, is always right (I1 to I5 of the crate's page).
 //!
-//! - [`ports`]: all that is asked of the outside: [`ports::Store`], [`ports::StreamSource`], [`ports::Clock`], [`ports::Sink`];
+//! - [`ports`]: all that is asked of the outside: [`ports::Store`], [`ports::StreamSource`], [`ports::Clock`], [`ports::Spill`], [`ports::Sink`];
 //! - [`batch`] and [`commit`]: records or scanned items in, one commit of all that they change; `work` is one item's part in it;
 //! - [`shards`]: the life of a stream's shards as a pure state table; [`worker`] drives it and [`checkpoint`] keeps its place;
 //! - [`leases`]: which of several workers reads which shard, pure;
@@ -12,6 +12,7 @@
 //! - [`redrive`]: batches that AWS Lambda gave up, applied after all;
 //! - [`sweep`], [`alerts`], [`outbox`]: what falls due, what is told of it once, and how that is delivered;
 //! - [`slices`]: a reconcile that is called for, for those who have minutes only; [`slots`]: one print of each report at each of its times;
+//! - [`cross`]: what items say of each other, compared in one pass and bounded memory;
 //! - [`telemetry`]: what operators see: the names of metrics and log fields, health, and what is counted in the tables;
 //! - [`scan`], `pace` and `patience`: reading page by page, no faster than is allowed, and trying again.
 //!
@@ -21,6 +22,7 @@ pub mod alerts;
 pub mod batch;
 pub mod checkpoint;
 pub mod commit;
+pub mod cross;
 pub mod doubt;
 pub mod leases;
 pub mod malformed;

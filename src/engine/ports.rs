@@ -186,6 +186,14 @@ impl<C: Clock> Clock for &C {
     }
 }
 
+/// Room for what memory does not hold.
+pub trait Spill {
+    type File: std::io::Read + std::io::Write + std::io::Seek;
+
+    /// A new, empty file, which is gone when it is dropped and when the process ends, however it ends.
+    fn create(&self) -> std::io::Result<Self::File>;
+}
+
 /// Where notifications go; delivery is at least once, `id` is the idempotency key.
 pub trait Sink: Send + Sync {
     fn send(&self, notification: &Notification) -> impl Future<Output = Result<(), SinkError>> + Send;

@@ -79,6 +79,33 @@ pub struct Entity {
     pub sort: Option<Template>,
     pub indexes: Vec<EntityIndex>,
     pub attributes: Vec<Attribute>,
+    pub references: Vec<Reference>,
+}
+
+/// Another item that an item of the entity names, and what it has copied from there.
+#[derive(Debug, Clone)]
+pub struct Reference {
+    pub name: String,
+    /// The entities of which the other item may be.
+    pub to: Vec<String>,
+    /// The other item's key, written with the names of the entity that refers.
+    pub partition: Template,
+    /// `None` in a table with a sort key: any item of `to` under that partition key will do.
+    pub sort: Option<Template>,
+    pub copies: Vec<Copy>,
+    /// An item that names nothing is a finding.
+    pub required: bool,
+    /// Only items for which it holds refer to something.
+    pub when: Vec<Condition>,
+}
+
+/// An attribute that repeats what another item, its master, says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Copy {
+    /// The attribute of the entity that refers.
+    pub own: String,
+    /// The attribute of the other item.
+    pub master: String,
 }
 
 /// How an entity fills one index's key attributes.

@@ -33,6 +33,7 @@ pub fn model() -> Model {
             partition: template("JOB#{job}"),
             sort: Some(template("USER#{user}")),
             indexes: Vec::new(),
+            references: Vec::new(),
             attributes: vec![
                 attribute("Status", Kind::S, &statuses),
                 attribute("Project", Kind::S, &[]),

@@ -130,7 +130,10 @@ async fn derive_and_audit_say_0_1_2_or_3() {
     let checked = json!({"Manager": 2, "Technician": 3, "Device": 5, "WorkOrder": 5, "Tolerance": 2, "TestMethod": 2});
     assert_eq!(fine, json!({"findings": [], "checked": checked}));
     let found = audit(&stale, 1).await;
-    assert_eq!(members(&found), ["checked", "findings"]);
+    // No user is in the file, so that nothing can be said of the work order's technician.
+    assert_eq!(members(&found), ["checked", "findings", "undecidable"]);
+    let of_order = |code: &str| json!({"code": code, "entity": "WorkOrder", "count": 1});
+    assert_eq!(found["undecidable"], json!([of_order("X501"), of_order("X503")]));
     let finding = &found["findings"][0];
     let of_finding = ["actual", "attribute", "code", "entity", "expected", "key", "message", "severity"];
     assert_eq!(members(finding), of_finding);
@@ -141,6 +144,53 @@ async fn derive_and_audit_say_0_1_2_or_3() {
     // The same finding in both commands.
     let (out, _) = ends(1, &["derive", "--model", "quality", "--items", &stale, "--format", "json"]).await;
     assert_eq!(serde_json::from_str::<Json>(&out).unwrap()["findings"], found["findings"]);
+}
+
+#[tokio::test]
+async fn audit_tells_what_items_say_of_each_other() {
+    let audit = async |model: &str, file: &str, more: &[&str], code| {
+        let args = [&["audit", "--model", model, "--items", file, "--format", "json"], more].concat();
+        serde_json::from_str::<Json>(&ends(code, &args).await.0).unwrap()
+    };
+    // `insp003` has devices and work orders and is no user.
+    let sample = "models/inspection.items.jsonl";
+    let found = audit("inspection", sample, &[], 1).await;
+    let told: Vec<String> = found["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|f| format!("{} {} {} {} {}", f["code"], f["key"]["PK"], f["attribute"], f["expected"], f["actual"]))
+        .collect();
+    let expected = ["DEVICE#D102", "DEVICE#D104", "WO#WO003", "WO#WO004"]
+        .map(|key| format!(r#""X501" "{key}" "SK" "USER#insp003 / USER#insp003" null"#));
+    assert_eq!(told, expected);
+    assert_eq!(members(&found), ["checked", "findings"]);
+    // A sample of a table cannot say so.
+    let found = audit("inspection", sample, &["--partial"], 0).await;
+    let orders = json!({"code": "X501", "entity": "WorkOrder", "count": 2});
+    assert_eq!((&found["findings"], &found["undecidable"][0]), (&json!([]), &orders));
+    // Nor can a file with a line that could not be read.
+    let folder = Folder::new();
+    let items = std::fs::read_to_string(sample).unwrap();
+    let cut = folder.write("cut.jsonl", &format!("{items}{{\"PK\""));
+    let found = audit("inspection", &cut, &[], 3).await;
+    assert_eq!((&found["findings"], &found["undecidable"][0]), (&json!([]), &orders));
+    // The other samples are clean; one holds user skills alone.
+    let found = audit("skills", "models/skills.items.jsonl", &[], 0).await;
+    assert_eq!(members(&found), ["checked", "findings"]);
+    let found = audit("skills", "models/skills.index-sample.jsonl", &[], 0).await;
+    assert_eq!(found["undecidable"][0], json!({"code": "X501", "entity": "UserSkill", "count": 20}));
+    // A skill that was renamed after it was copied.
+    let items = std::fs::read_to_string("models/skills.items.jsonl").unwrap();
+    let renamed = items.replacen(r#""SkillName": "Go""#, r#""SkillName": "Golang""#, 1);
+    let found = audit("skills", &folder.write("renamed.jsonl", &renamed), &[], 1).await;
+    let finding = &found["findings"][0];
+    assert_eq!(found["findings"].as_array().unwrap().len(), 2, "{found}");
+    assert_eq!((&finding["code"], &finding["severity"]), (&json!("X502"), &json!("warning")));
+    assert_eq!((&finding["expected"], &finding["actual"]), (&json!("Golang"), &json!("Go")));
+    // What `derive` says, and what is kept in the table, is as it was.
+    let out = ends(0, &["derive", "--model", "inspection", "--items", sample, "--format", "json"]).await.0;
+    assert_eq!(serde_json::from_str::<Json>(&out).unwrap()["findings"], json!([]));
 }
 
 #[tokio::test]

@@ -41,6 +41,7 @@ fn device() -> Entity {
         partition: Template::parse("DEVICE#{device}").unwrap(),
         sort: Some(Template::parse("USER#{user}").unwrap()),
         indexes: Vec::new(),
+        references: Vec::new(),
         attributes: vec![
             status,
             due,

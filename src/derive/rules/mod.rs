@@ -3,7 +3,9 @@
 //! Codes are stable and never used again for something else. A rule file holds the rule's description and the function
 //! that turns a violation into a finding; what the rule needs to know (the entity, the variables) is its caller's work.
 //!
-//! Families: K1 primary keys, G2 index keys, A3 attributes, S4 strings in keys, P9 what could not be decoded or stored.
+//! Families: K1 primary keys, G2 index keys, A3 attributes, S4 strings in keys, X5 across items, P9 what could not be
+//! decoded or stored. Those of X5 are no part of [`super::derive`](fn@super::derive): it takes other items to judge them, and
+//! `engine::cross` does.
 
 use super::findings::cut;
 pub use crate::model::rule::Rule;
@@ -36,9 +38,12 @@ pub(crate) mod s403;
 pub(crate) mod s404;
 pub(crate) mod s405;
 pub(crate) mod s406;
+pub(crate) mod x501;
+pub(crate) mod x502;
+pub(crate) mod x503;
 
 /// Every rule, by code.
-pub const RULES: [&Rule; 28] = [
+pub const RULES: [&Rule; 31] = [
     &a301::RULE,
     &a302::RULE,
     &a303::RULE,
@@ -67,6 +72,9 @@ pub const RULES: [&Rule; 28] = [
     &s404::RULE,
     &s405::RULE,
     &s406::RULE,
+    &x501::RULE,
+    &x502::RULE,
+    &x503::RULE,
 ];
 
 /// A value that is in a key, as S403 to S405 look at it.

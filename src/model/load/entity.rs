@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::reference::{self, Draft};
 use super::rules;
 use super::severity::read_severities;
 use super::table::{check_attribute_name, check_own_name, checked_attribute_name};
@@ -17,14 +18,21 @@ pub(super) fn read_all(sink: &mut Sink, root: &mut Fields<'_>, table: &Table) ->
     let Some(mut fields) = root.require(sink, "entity", remedy).and_then(|field| field.fields(sink)) else {
         return Vec::new();
     };
-    let entities = fields.take_all(sink);
-    if entities.is_empty() {
+    let declared = fields.take_all(sink);
+    if declared.is_empty() {
         fields.missing(sink, "<name>", remedy);
     }
-    entities.into_iter().map(|(name, field)| read_entity(sink, name, &field, table)).collect()
+    let read = declared.into_iter().map(|(name, field)| read_entity(sink, name, &field, table));
+    let (mut entities, drafts): (Vec<Entity>, Vec<Vec<Draft>>) = read.unzip();
+    // The keys that a reference leaves to the other entity are known now.
+    let references: Vec<_> = drafts.into_iter().map(|drafts| reference::resolve(sink, drafts, &entities)).collect();
+    for (entity, references) in entities.iter_mut().zip(references) {
+        entity.references = references;
+    }
+    entities
 }
 
-fn read_entity(sink: &mut Sink, name: String, field: &Field<'_>, table: &Table) -> Entity {
+fn read_entity(sink: &mut Sink, name: String, field: &Field<'_>, table: &Table) -> (Entity, Vec<Draft>) {
     check_own_name(sink, &name, field.key.clone());
     let mut entity = Entity {
         name,
@@ -34,11 +42,12 @@ fn read_entity(sink: &mut Sink, name: String, field: &Field<'_>, table: &Table) 
         sort: None,
         indexes: Vec::new(),
         attributes: Vec::new(),
+        references: Vec::new(),
     };
     let Some(mut fields) = field.fields(sink) else {
         sink.mark_broken(&field.path);
         sink.mark_unread(&field.path, None);
-        return entity;
+        return (entity, Vec::new());
     };
     entity.matches = read_conditions(sink, &mut fields, "match");
     let keys = fields.peek("key");
@@ -54,8 +63,9 @@ fn read_entity(sink: &mut Sink, name: String, field: &Field<'_>, table: &Table) 
     entity.indexes = read_indexes(sink, &mut fields, table, &field.path);
     entity.attributes = read_attributes(sink, &mut fields);
     entity.severities = read_severities(sink, &mut fields);
+    let references = reference::read_all(sink, &mut fields, table);
     fields.finish(sink);
-    entity
+    (entity, references)
 }
 
 fn key_names(table: &Table) -> impl Iterator<Item = &str> {

@@ -4,7 +4,7 @@
 //! does not know, and it reports ALL faults of a file at once, each with a stable code, its place and a remedy: nobody
 //! should mend one fault only to meet the next.
 //!
-//! Three steps. `model::reader` walks the parsed TOML and notes where each part stands; `table`, `entity` and `derived` turn
+//! Three steps. `model::reader` walks the parsed TOML and notes where each part stands; `table`, `entity`, `reference` and `derived` turn
 //! it into a model, with stand-ins where a part could not be read; `lint` judges the model as a whole. A part that
 //! could not be read is marked broken, and the lints leave it alone, so that one fault is reported once. Any error
 //! throws the model away: a stand-in never leaves this module.
@@ -15,6 +15,7 @@ mod derived;
 mod entity;
 mod lint;
 mod overlap;
+mod reference;
 pub mod rules;
 mod severity;
 mod table;

@@ -55,15 +55,15 @@ fault_rules! {
         "A name or key that belongs to Tablekeeper: the attribute `_keeper`, an aggregate called `findings`, a bucket called \
          `Other`, keys that begin with the reserved prefix. Choose another, or set `prefix`.";
     UNKNOWN_ENTITY = "C120" "unknown-entity" Error
-        "`of` names an entity that the file does not declare. Declare it, or write the name that the message suggests.";
+        "`of` or `to` names an entity that the file does not declare. Declare it, or write the name that the message suggests.";
     UNKNOWN_INDEX = "C121" "unknown-index" Error
         "An entity fills an index that `[table.index]` does not declare. Declare the index, or mend its name.";
     UNKNOWN_ATTRIBUTE = "C122" "unknown-attribute" Error
         "An attribute is named that the entity neither declares nor, where that would do, carries in its keys. Declare it as \
          `attribute.<name>`, or mend its name.";
     UNKNOWN_VARIABLE = "C123" "unknown-variable" Error
-        "A template of an aggregate, listing or expiry uses a variable that is neither an attribute of the entity nor a \
-         variable of its keys: no item could give it a value. Use one that the message lists.";
+        "A template of an aggregate, listing, expiry or reference uses a variable that is neither an attribute of the entity nor \
+         a variable of its keys: no item could give it a value. Use one that the message lists.";
     NOT_GROUPED = "C124" "not-grouped" Error
         "An aggregate's key uses a variable that is not in `group_by`. Items of one group would write to several places, and no \
          count would be whole. Add it to `group_by`.";
@@ -136,4 +136,13 @@ fault_rules! {
          the value or the declaration.";
     FINDINGS_UNSTORED = "C153" "findings-unstored" Warning
         "The table's keys are not of type S, so findings cannot be stored in it; they are only printed by `audit`.";
+    REFERENCE_KEY = "C160" "reference-key" Error
+        "A reference's key that no item of an entity in `to` can have: its templates and the entity's never give the same text, so \
+         every reference would be a finding. Mend the template, or take the entity out of `to`.";
+    REFERENCE_OPTION = "C161" "reference-option" Error
+        "What a reference says of the other item's key does not fit together: `with` stands beside `key`, `with` gives a value to \
+         what is no variable of that key, or `copies` is there though `key` lacks the sort key, so that there is no one master to \
+         copy from. Drop the one or the other.";
+    COPY_TYPE = "C162" "copy-type" Error
+        "A copied attribute and its master are declared with different types: they could never be equal. Declare one type for both.";
 }

@@ -128,6 +128,7 @@ mod tests {
             sort: Some(Template::parse(sort).unwrap()),
             indexes: Vec::new(),
             attributes: Vec::new(),
+            references: Vec::new(),
         }
     }
 

@@ -75,7 +75,7 @@ fn check_index<'m>(lint: &mut Lint<'m, '_, '_>, entity: &'m Entity, index: &'m E
 }
 
 /// A key attribute that is no text takes its value from one attribute of its own type, or gives it to a variable.
-fn check_key_type(lint: &mut Lint, path: &[&str], template: &Template, entity: &Entity, kind: Kind) {
+pub(super) fn check_key_type(lint: &mut Lint, path: &[&str], template: &Template, entity: &Entity, kind: Kind) {
     let fits = match template.bare_variable().map(|variable| entity.attribute(&variable.name)) {
         Some(Some(attribute)) => attribute.kind == kind || !lint.knows_type(entity, attribute),
         Some(None) => true,

@@ -10,6 +10,7 @@ mod entities;
 mod expiries;
 mod listings;
 mod places;
+mod references;
 mod tables;
 mod templates;
 
@@ -29,6 +30,7 @@ pub(super) fn run(model: &Model, sink: &mut Sink) {
     tables::check(&mut lint);
     attributes::check(&mut lint);
     entities::check(&mut lint);
+    references::check(&mut lint);
     aggregates::check(&mut lint);
     listings::check(&mut lint);
     expiries::check(&mut lint);

@@ -3,6 +3,7 @@
 mod alone;
 mod cases;
 mod fuzz;
+mod references;
 mod shipped;
 
 use super::load;
