@@ -1,0 +1,1 @@
+//! Denominators, samples and totals.
