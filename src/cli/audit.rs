@@ -1,56 +1,133 @@
-//! `audit`: which items break the conventions?
+//! `audit`: which items break the conventions, how many, and out of how many?
 
-use tablekeeper::derive::{self, Fold};
-use tablekeeper::model::derived::Finding;
+mod machine;
+mod text;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tablekeeper::adapters::files::audit::{self, Options, Reading};
+use tablekeeper::adapters::files::{Input, Source, SourceError};
+use tablekeeper::adapters::page::{self, AuditPage};
+use tablekeeper::derive;
+use tablekeeper::engine::audit::{Audit, Summary};
+use tablekeeper::model::derived::Severity;
 use tablekeeper::model::key::TableKey;
+use tablekeeper::model::spec::Model;
 
-use super::args::{AuditArgs, OutputFormat};
+use super::args::{AuditArgs, Format};
 use super::connect;
-use super::context::{Exit, Outcome, model_for_table};
-use super::findings::{self, AuditOut, FindingOut};
-use super::input::{self, FromFile};
-use super::output::{json, line};
+use super::context::{Exit, Outcome, Stop, model_for_table, usage};
+use super::input::{self, Superseded};
+use super::output;
 
-pub async fn run(args: &AuditArgs, format: OutputFormat) -> Outcome {
+/// What was found, and what could not be read.
+pub struct Audited<'m> {
+    model: &'m Model,
+    /// What was audited, for people.
+    source: String,
+    summary: Summary,
+    unread: Vec<String>,
+    unread_total: usize,
+    superseded: Vec<Superseded>,
+    superseded_total: usize,
+    deleted: u64,
+}
+
+pub async fn run(args: &AuditArgs, format: Format) -> Outcome {
     let model = model_for_table(&args.table)?;
-    let found = match &args.items {
-        Some(path) => input::fold(&model, path)?,
-        None => {
-            let tables = connect::open(&args.table, model.clone()).await?;
-            let names = model.table.key_names();
-            let mut found = FromFile::<Fold>::default();
-            connect::for_each_source_item(&tables, |item| {
-                if let Some(key) = TableKey::of(&item, &names) {
-                    found.read.add(&derive::derive(&model, &key, &item));
-                }
-            })
-            .await?;
-            tables.close().await;
-            found
-        }
+    let audited = match &args.items {
+        Some(path) => of_source(&model, path, args)?,
+        None => of_table(&model, args).await?,
     };
-    input::show(&found, Exit::Incomplete);
-    let fold = &found.read;
-    let overflows = fold.overflows(&model);
-    let findings: Vec<&Finding> = overflows.iter().chain(fold.findings()).collect();
+    input::show_faults(audited.unread.iter(), audited.unread_total, Exit::Incomplete);
+    input::show_superseded(&audited.superseded, audited.superseded_total);
     match format {
-        OutputFormat::Json => {
-            let names = model.table.key_names();
-            json(&AuditOut {
-                findings: findings.iter().map(|finding| FindingOut::of(finding, &names)).collect(),
-                checked: fold.checked(),
-                unread: &found.faults,
-                superseded: &found.superseded,
-            })?;
+        Format::Text => text::print(&audited),
+        Format::Json => machine::json(&audited)?,
+        Format::Jsonl => machine::json_lines(&audited)?,
+        Format::Csv => output::document(&page::audit_csv(&audited.summary, &model.table.key_names())?),
+        Format::Html => output::document(page::audit_html(&audited.page())?.as_bytes()),
+    }
+    let threshold = Severity::from(args.fail_on);
+    Ok(match audited.summary.worst() {
+        _ if audited.unread_total > 0 => Exit::Incomplete,
+        Some(worst) if worst >= threshold => Exit::Findings,
+        _ => Exit::Fine,
+    })
+}
+
+async fn of_table<'m>(model: &'m Model, args: &AuditArgs) -> Result<Audited<'m>, Stop> {
+    let tables = connect::open(&args.table, model.clone()).await?;
+    let names = model.table.key_names();
+    let mut audit = Audit::new(model, args.samples.0);
+    connect::for_each_source_item(&tables, |item| {
+        if let Some(key) = TableKey::of(&item, &names) {
+            audit.add(&derive::derive(model, &key, &item));
         }
-        OutputFormat::Text => {
-            findings::print(&findings);
-            line(findings::summary(&found, findings.len()));
+    })
+    .await?;
+    tables.close().await;
+    Ok(Audited::new(model, format!("table `{}`", model.table.name), audit.finish(), None))
+}
+
+fn of_source<'m>(model: &'m Model, path: &Path, args: &AuditArgs) -> Result<Audited<'m>, Stop> {
+    let source = Source::of(path, args.source_format.map(Into::into)).map_err(cannot)?;
+    let bar = connect::bytes(source.size());
+    let watched = bar.clone();
+    let watch = move |input: Input| -> Input { Box::new(watched.wrap_read(input)) };
+    let options = Options { samples: args.samples.0, watch: Arc::new(watch), ..Options::default() };
+    let done = audit::audit(model, &source, &options);
+    bar.finish_and_clear();
+    let (audit, reading) = done.map_err(cannot)?;
+    Ok(Audited::new(model, source.name().to_owned(), audit.finish(), Some(reading)))
+}
+
+/// What is not there or not fit to be read is the command line's fault; a full disk is not.
+fn cannot(error: SourceError) -> Stop {
+    match error {
+        SourceError::File(error) => {
+            let context = format!("cannot read items from `{}`", error.name);
+            usage(anyhow::Error::new(error).context(context))
+        }
+        SourceError::Unfit(_) => usage(error),
+        SourceError::Spill(_) => Stop::from(error),
+    }
+}
+
+impl<'m> Audited<'m> {
+    fn new(model: &'m Model, source: String, summary: Summary, reading: Option<Reading>) -> Audited<'m> {
+        let mut audited = Audited {
+            model,
+            source,
+            summary,
+            unread: Vec::new(),
+            unread_total: 0,
+            superseded: Vec::new(),
+            superseded_total: 0,
+            deleted: 0,
+        };
+        if let Some(reading) = reading {
+            audited.unread_total = usize::try_from(reading.faults.all()).unwrap_or(usize::MAX);
+            audited.unread = reading.faults.iter().map(|(place, fault)| format!("{place}: {fault}")).collect();
+            audited.superseded_total = usize::try_from(reading.superseded_lines).unwrap_or(usize::MAX);
+            let told = reading.superseded.into_iter();
+            audited.superseded =
+                told.map(|one| Superseded { line: one.line, by_line: one.by_line, key: one.key }).collect();
+            audited.deleted = reading.deleted;
+        }
+        audited
+    }
+
+    fn page(&self) -> AuditPage<'_> {
+        AuditPage {
+            table: &self.model.table.name,
+            model: &self.model.name,
+            model_hash: &self.model.hash,
+            source: &self.source,
+            summary: &self.summary,
+            unread: &self.unread,
+            unread_total: self.unread_total,
         }
     }
-    Ok(match (found.faults.is_empty(), findings.is_empty()) {
-        (false, _) => Exit::Incomplete,
-        (true, false) => Exit::Findings,
-        (true, true) => Exit::Fine,
-    })
 }

@@ -35,7 +35,12 @@ impl Default for Options {
     /// As many threads as there are processors.
     fn default() -> Options {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        Options { samples: SAMPLES_DEFAULT, threads, keys_in_memory: KEYS_IN_MEMORY, watch: std::sync::Arc::new(|input| input) }
+        Options {
+            samples: SAMPLES_DEFAULT,
+            threads,
+            keys_in_memory: KEYS_IN_MEMORY,
+            watch: std::sync::Arc::new(|input| input),
+        }
     }
 }
 
@@ -115,7 +120,9 @@ impl Pass<'_> {
     fn run<'m>(&self, model: &'m Model) -> io::Result<(Audit<'m>, Reading)> {
         let whole = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..self.options.threads.max(1)).map(|_| scope.spawn(|| self.part(model))).collect();
-            let parts = threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            let parts = threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
             parts.collect::<io::Result<Vec<Part<'m>>>>()
         });
         let mut whole = whole?.into_iter();
@@ -157,7 +164,8 @@ impl Pass<'_> {
         };
         if let Some(passed_over) = self.passed_over.as_ref().filter(|lines| lines.contains(place.line)) {
             let told = passed_over.superseded.iter().find(|(line, _)| **line == place.line);
-            let superseded = |(line, by): (&usize, &usize)| Superseded { line: *line, by_line: *by, key: key.to_string() };
+            let superseded =
+                |(line, by): (&usize, &usize)| Superseded { line: *line, by_line: *by, key: key.to_string() };
             return reading.superseded.extend(told.map(superseded));
         }
         if self.keys.is_some() {

@@ -69,7 +69,9 @@ impl Folder {
             }
         }
         let shown = path.display();
-        Err(SourceError::Unfit(format!("`{shown}` is a folder without {SUMMARY}; name a file, or the folder of an export")))
+        Err(SourceError::Unfit(format!(
+            "`{shown}` is a folder without {SUMMARY}; name a file, or the folder of an export"
+        )))
     }
 
     /// The file of a key, wherever the copy put it: beside the manifests, in their `data`, or in the `data` of all exports.
@@ -134,7 +136,8 @@ impl Export {
     pub fn open(objects: Arc<dyn Objects>) -> Result<Export, SourceError> {
         let place = objects.name();
         let unfit = |file: &str, why: String| SourceError::Unfit(format!("{place}/{file}: {why}"));
-        let open = |file: &str| objects.open(file).map_err(|source| FileError { name: format!("{place}/{file}"), source });
+        let open =
+            |file: &str| objects.open(file).map_err(|source| FileError { name: format!("{place}/{file}"), source });
         let mut text = String::new();
         let read = open(SUMMARY)?.take(SUMMARY_SIZE_MAX).read_to_string(&mut text);
         read.map_err(|error| unfit(SUMMARY, error.to_string()))?;
@@ -142,7 +145,10 @@ impl Export {
             .map_err(|error| unfit(SUMMARY, format!("no manifest of an export: {error}; copy the export again")))?;
         if summary.output_format != "DYNAMODB_JSON" {
             let format = &summary.output_format;
-            return Err(unfit(SUMMARY, format!("the export's format is `{format}`; export the table as DYNAMODB_JSON")));
+            return Err(unfit(
+                SUMMARY,
+                format!("the export's format is `{format}`; export the table as DYNAMODB_JSON"),
+            ));
         }
         let mut files = Vec::new();
         for line in BufReader::new(open(FILES)?).lines() {
@@ -187,10 +193,14 @@ fn data(objects: &dyn Objects, file: DataFile, watch: &Watch, content: fn(Vec<u8
         Lines::new(&name, summed).map_err(|error| error.source)
     });
     match opened {
-        Ok(lines) => Box::new(Data { lines: LineEntries::new(Arc::clone(&name), lines, content), file, name, sum, ended: false }),
+        Ok(lines) => {
+            Box::new(Data { lines: LineEntries::new(Arc::clone(&name), lines, content), file, name, sum, ended: false })
+        }
         Err(error) => {
             let message = match error.kind() {
-                io::ErrorKind::NotFound => format!("the data file is not in `{}`; copy the whole export", objects.name()),
+                io::ErrorKind::NotFound => {
+                    format!("the data file is not in `{}`; copy the whole export", objects.name())
+                }
                 _ => format!("the data file cannot be read: {error}"),
             };
             Box::new(std::iter::once(Entry { place: Place { file: name, line: 0 }, content: Err(message) }))

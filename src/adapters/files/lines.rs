@@ -106,7 +106,9 @@ impl Lines {
         }
         if matches!(buffer.trim_ascii(), b"{" | b"[") {
             // Each line of such a file would be a fault of its own; one that names the cause is worth more.
-            return Err("the file spreads its JSON over several lines; bring it to one item a line, with `jq -c .` (`jq -c '.[]'` for an array, `jq -c '.Items[]'` for the output of `aws dynamodb scan`)");
+            return Err(
+                "the file spreads its JSON over several lines; bring it to one item a line, with `jq -c .` (`jq -c '.[]'` for an array, `jq -c '.Items[]'` for the output of `aws dynamodb scan`)",
+            );
         }
         Ok(())
     }
@@ -114,8 +116,9 @@ impl Lines {
     fn too_long(&self, buffer: &[u8]) -> FileFault {
         let start = String::from_utf8_lossy(&buffer[..buffer.len().min(400)]).into_owned();
         let shown = decode::excerpt(&start);
-        let message =
-            format!("`{shown}` goes on for more than {LINE_SIZE_MAX} bytes; no item is that large, write one item a line");
+        let message = format!(
+            "`{shown}` goes on for more than {LINE_SIZE_MAX} bytes; no item is that large, write one item a line"
+        );
         FileFault { line: self.line, message, fatal: false }
     }
 

@@ -139,7 +139,9 @@ impl Source {
                     let export = Export::open(Arc::new(Folder::find(path)?))?;
                     Ok(Source { name: shown.into(), kind: Kind::Export(export) })
                 }
-                Some(_) => Err(SourceError::Unfit(format!("`{shown}` is a folder; name a file, or the folder of an export"))),
+                Some(_) => {
+                    Err(SourceError::Unfit(format!("`{shown}` is a folder; name a file, or the folder of an export")))
+                }
             };
         }
         if !found.is_file() {

@@ -16,7 +16,9 @@ pub fn applies(model: &Model, entity: &Entity, code: &str) -> bool {
         "A306" => model.table.ttl.is_some() || any(|attribute| attribute.format == Some(Format::EpochSeconds)),
         "A307" => any(|attribute| attribute.min.is_some() || attribute.max.is_some()),
         "A308" => {
-            let sums = |name: &str| model.aggregates.iter().any(|of| of.of == name && !(of.sum.is_empty() && of.sum_squares.is_empty()));
+            let sums = |name: &str| {
+                model.aggregates.iter().any(|of| of.of == name && !(of.sum.is_empty() && of.sum_squares.is_empty()))
+            };
             sums(&entity.name)
         }
         "A309" => is_derived_from(model, entity) || !entity.indexes.is_empty(),

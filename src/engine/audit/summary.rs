@@ -110,7 +110,8 @@ impl Summary {
 
     /// Findings by severity, gravest first; without those of which there are none.
     pub fn severities(&self) -> Vec<(Severity, u64)> {
-        let of = |severity| self.broken().filter(|rule| rule.severity == severity).map(|rule| rule.findings).sum::<u64>();
+        let of =
+            |severity| self.broken().filter(|rule| rule.severity == severity).map(|rule| rule.findings).sum::<u64>();
         let all = [Severity::Error, Severity::Warning, Severity::Info];
         all.map(|severity| (severity, of(severity))).into_iter().filter(|(_, findings)| *findings > 0).collect()
     }

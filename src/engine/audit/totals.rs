@@ -29,7 +29,9 @@ impl Totals {
             return;
         }
         // Counts fit any number of items; only sums of values can leave the range.
-        let summed = |count: &&Contribution| model.aggregate(&count.aggregate).is_some_and(|of| !of.sum.is_empty() || !of.sum_squares.is_empty());
+        let summed = |count: &&Contribution| {
+            model.aggregate(&count.aggregate).is_some_and(|of| !of.sum.is_empty() || !of.sum_squares.is_empty())
+        };
         for count in counts.iter().filter(summed) {
             let sums = self.sums.entry((count.aggregate.clone(), count.key.clone())).or_default();
             for (measure, number) in &count.measures {

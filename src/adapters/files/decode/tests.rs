@@ -24,14 +24,13 @@ fn a_plain_line_keeps_every_digit_and_every_type() {
 
 #[test]
 fn export_lines_with_and_without_the_wrapping_are_typed() {
-    let typed = r#"{"PK":{"S":"a"},"n":{"N":"1.50"},"b":{"B":"AQI="},"m":{"M":{"l":{"L":[{"NULL":true},{"NS":["1","2"]}]}}}}"#;
+    let typed =
+        r#"{"PK":{"S":"a"},"n":{"N":"1.50"},"b":{"B":"AQI="},"m":{"M":{"l":{"L":[{"NULL":true},{"NS":["1","2"]}]}}}}"#;
     let bare = parse_item(typed).unwrap();
     assert_eq!(bare, parse_item(&format!("{{\"Item\": {typed}}}")).unwrap());
     assert_eq!(bare.number("n").unwrap().to_string(), "1.5");
     assert_eq!(bare.get("b"), Some(&Value::B(Bytes(vec![1, 2]))));
-    assert!(
-        matches!(bare.get("m"), Some(Value::M(map)) if matches!(map["l"], Value::L(ref list) if list.len() == 2))
-    );
+    assert!(matches!(bare.get("m"), Some(Value::M(map)) if matches!(map["l"], Value::L(ref list) if list.len() == 2)));
 }
 
 #[test]
