@@ -16,6 +16,9 @@ use crate::model::key::{KeyNames, TableKey};
 use crate::model::spec::Model;
 use crate::model::value::{Item, Kind};
 
+#[cfg(test)]
+mod tests;
+
 /// Entries that a thread takes at once.
 const BATCH: usize = 128;
 /// Faults and superseded lines that are told one by one.

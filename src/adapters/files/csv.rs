@@ -15,6 +15,9 @@ use super::lines::{Input, LINE_SIZE_MAX, read_failed, unpack};
 use super::source::{Content, Entries, Entry, Place, SourceError};
 use crate::model::value::{Item, Kind, Text, Value};
 
+#[cfg(test)]
+mod tests;
+
 /// One column: an attribute's name and type.
 struct Column {
     name: Text,

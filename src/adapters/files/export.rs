@@ -31,6 +31,9 @@ use super::lines::{Input, Lines};
 use super::read::FileError;
 use super::source::{Content, Entries, Entry, Held, LineEntries, Place, SourceError, Watch};
 
+#[cfg(test)]
+mod tests;
+
 const SUMMARY: &str = "manifest-summary.json";
 const FILES: &str = "manifest-files.json";
 /// Largest summary that is read, in bytes.

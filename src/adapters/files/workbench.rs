@@ -13,6 +13,9 @@ use super::decode;
 use super::lines::{Input, read_failed, unpack};
 use super::source::{Content, Entries, Entry, Place, SourceError};
 
+#[cfg(test)]
+mod tests;
+
 /// Largest model that is read, in bytes.
 pub const MODEL_SIZE_MAX: u64 = 64 * 1024 * 1024;
 
