@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use csv::{ByteRecord, ReaderBuilder, Trim};
 
 use super::decode;
-use super::lines::{Input, LINE_SIZE_MAX, read_failed, unpack};
+use super::lines::{Input, LINE_SIZE_MAX, read_failed, unpack, without_mark};
 use super::source::{Content, Entries, Entry, Place, SourceError};
 use crate::model::value::{Item, Kind, Text, Value};
 
@@ -38,15 +38,12 @@ struct Rows {
 pub fn entries(file: &Arc<str>, input: Input) -> Result<Entries, SourceError> {
     let unpacked = unpack(file, input)?;
     let (gzip, left) = (unpacked.gzip, Arc::new(AtomicUsize::new(LINE_SIZE_MAX)));
-    let bounded = Bounded { input: Box::new(unpacked.input), left: Arc::clone(&left) };
+    let unfit = |why: String| SourceError::Unfit(format!("{file}: the header cannot be read: {why}"));
+    let input = without_mark(unpacked.input).map_err(|error| unfit(read_failed(gzip, &error)))?;
+    let bounded = Bounded { input, left: Arc::clone(&left) };
     // Rows of another length are ours to tell; the reader would stop there.
     let mut reader = ReaderBuilder::new().flexible(true).trim(Trim::Headers).from_reader(bounded);
-    let header = match reader.byte_headers() {
-        Ok(header) => header.clone(),
-        Err(error) => {
-            return Err(SourceError::Unfit(format!("{file}: the header cannot be read: {}", why(error, gzip))));
-        }
-    };
+    let header = reader.byte_headers().cloned().map_err(|error| unfit(why(error, gzip)))?;
     let columns = header.iter().map(column).collect::<Result<Vec<Column>, String>>();
     let columns = columns.and_then(once).map_err(|why| SourceError::Unfit(format!("{file}: line 1: {why}")))?;
     let file = Arc::clone(file);

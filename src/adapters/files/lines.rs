@@ -40,6 +40,16 @@ pub(super) fn unpack(name: &str, mut input: impl Read + Send + 'static) -> Resul
     Ok(Unpacked { input, gzip })
 }
 
+/// The rest of a text after its byte order mark, or all of it where it has none.
+pub(super) fn without_mark(mut input: impl Read + Send + 'static) -> io::Result<Input> {
+    let mut head = Vec::with_capacity(BYTE_ORDER_MARK.len());
+    (&mut input).take(BYTE_ORDER_MARK.len() as u64).read_to_end(&mut head)?;
+    if head == BYTE_ORDER_MARK {
+        head.clear();
+    }
+    Ok(Box::new(Cursor::new(head).chain(input)))
+}
+
 /// Why reading stopped, and what to do.
 pub(super) fn read_failed(gzip: bool, error: &io::Error) -> String {
     match (gzip, error.kind()) {
