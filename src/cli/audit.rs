@@ -29,6 +29,7 @@ pub struct Audited<'m> {
     summary: Summary,
     unread: Vec<String>,
     unread_total: usize,
+    broken_files: usize,
     superseded: Vec<Superseded>,
     superseded_total: usize,
     deleted: u64,
@@ -103,12 +104,14 @@ impl<'m> Audited<'m> {
             summary,
             unread: Vec::new(),
             unread_total: 0,
+            broken_files: 0,
             superseded: Vec::new(),
             superseded_total: 0,
             deleted: 0,
         };
         if let Some(reading) = reading {
             audited.unread_total = usize::try_from(reading.faults.all()).unwrap_or(usize::MAX);
+            audited.broken_files = usize::try_from(reading.broken_files).unwrap_or(usize::MAX);
             audited.unread = reading.faults.iter().map(|(place, fault)| format!("{place}: {fault}")).collect();
             audited.superseded_total = usize::try_from(reading.superseded_lines).unwrap_or(usize::MAX);
             let told = reading.superseded.into_iter();

@@ -60,6 +60,8 @@ pub struct Superseded {
 pub struct Reading {
     /// What holds no item, and files that are missing, damaged or not what a manifest says.
     pub faults: Capped<Place, String>,
+    /// Those of them that are about a file as a whole.
+    pub broken_files: u64,
     /// Lines that are passed over, those told of them, by line.
     pub superseded: Vec<Superseded>,
     pub superseded_lines: u64,
@@ -157,7 +159,10 @@ impl Pass<'_> {
         let Entry { place, content } = entry;
         let reading = &mut part.reading;
         let item = match content.and_then(Content::decode) {
-            Err(fault) => return reading.faults.add(place, fault),
+            Err(fault) => {
+                reading.broken_files += u64::from(place.line == 0);
+                return reading.faults.add(place, fault);
+            }
             Ok(Held::Deletion) => return reading.deleted += 1,
             Ok(Held::Item(item)) if item.is_ours() => return reading.derived += 1,
             Ok(Held::Item(item)) => item,
@@ -182,6 +187,7 @@ impl<'m> Part<'m> {
     fn new(model: &'m Model, samples: usize) -> Part<'m> {
         let reading = Reading {
             faults: Capped::new(TOLD_MAX),
+            broken_files: 0,
             superseded: Vec::new(),
             superseded_lines: 0,
             derived: 0,
@@ -195,6 +201,7 @@ impl<'m> Part<'m> {
         let (ours, theirs) = (&mut self.reading, other.reading);
         ours.faults.merge(theirs.faults);
         ours.superseded.extend(theirs.superseded);
+        ours.broken_files += theirs.broken_files;
         ours.derived += theirs.derived;
         ours.deleted += theirs.deleted;
     }

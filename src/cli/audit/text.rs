@@ -6,7 +6,7 @@ use tablekeeper::engine::audit::RuleCount;
 use super::Audited;
 use crate::cli::findings::{self, Judged};
 use crate::cli::input;
-use crate::cli::output::{Grid, heading, line, severity_cell};
+use crate::cli::output::{Grid, count, heading, line, severity_cell};
 
 pub fn print(audited: &Audited<'_>) {
     let summary = &audited.summary;
@@ -15,12 +15,19 @@ pub fn print(audited: &Audited<'_>) {
     if summary.broken().next().is_some() {
         heading("Rules that are broken");
         rules(summary.broken());
+        if summary.broken().any(|rule| (rule.sample.len() as u64) < rule.findings) {
+            line("  --samples N shows more of them, --samples all everything");
+        }
     }
     for undecided in &summary.undecided {
         line(format_args!("\n  {undecided}"));
     }
     let judged = Judged { checked: &summary.checked, unrecognised: summary.unrecognised, set_aside: summary.set_aside };
-    let mut unused = input::unused(audited.unread_total, audited.superseded_total);
+    let broken = audited.broken_files;
+    let mut unused = input::unused(audited.unread_total.saturating_sub(broken), audited.superseded_total);
+    if broken > 0 {
+        unused.push_str(&format!("; {} missing or not as the manifest says", count(broken, "file")));
+    }
     if audited.deleted > 0 {
         unused.push_str(&format!("; {} deleted in the export's time", audited.deleted));
     }
