@@ -12,6 +12,9 @@
 //!
 //! They may be mixed. The file may be gzip (known by its first bytes; several members are read as one). Blank lines and a
 //! byte order mark are skipped. Memory is bounded by [`LINE_SIZE_MAX`], whatever the file holds.
+//!
+//! [`Source`] is any of the kinds above, known by its path and first bytes, as [entries](Entry) that are not yet decoded; [`audit`](mod@audit)
+//! takes them through several threads. An export's objects are asked for by [`Objects`], which is a [`Folder`] here.
 
 pub mod audit;
 mod csv;
@@ -26,7 +29,7 @@ mod workbench;
 
 pub use decode::{NESTING_MAX, parse_item};
 pub use encode::PlainJson;
-pub use export::{Export, Folder, Objects};
+pub use export::{Folder, Objects};
 pub use lines::{Input, LINE_SIZE_MAX};
 pub use read::{FileError, FileFault, ItemReader};
 pub use source::{Content, Entries, Entry, Held, Place, Source, SourceError, SourceFormat, Watch};

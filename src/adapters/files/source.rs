@@ -10,7 +10,7 @@ use std::io::{self, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::export::{Export, Folder};
+use super::export::{Export, Folder, Objects};
 use super::lines::{Input, Lines};
 use super::read::{FileError, FileFault};
 use super::{csv, decode, workbench};
@@ -135,10 +135,7 @@ impl Source {
         let found = std::fs::metadata(path).map_err(cannot)?;
         if found.is_dir() {
             return match format {
-                None | Some(SourceFormat::Export) => {
-                    let export = Export::open(Arc::new(Folder::find(path)?))?;
-                    Ok(Source { name: shown.into(), kind: Kind::Export(export) })
-                }
+                None | Some(SourceFormat::Export) => Source::export(&shown, Arc::new(Folder::find(path)?)),
                 Some(_) => {
                     Err(SourceError::Unfit(format!("`{shown}` is a folder; name a file, or the folder of an export")))
                 }
@@ -155,6 +152,11 @@ impl Source {
             None => told(path, File::open(path).map_err(cannot)?),
         };
         Ok(Source { name: shown.into(), kind: Kind::File(format, path.to_owned()) })
+    }
+
+    /// An export to S3, wherever its objects are.
+    pub fn export(name: &str, objects: Arc<dyn Objects>) -> Result<Source, SourceError> {
+        Ok(Source { name: name.into(), kind: Kind::Export(Export::open(objects)?) })
     }
 
     /// What can be read once only is kept in a temporary file.

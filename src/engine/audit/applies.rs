@@ -1,5 +1,6 @@
 //! Which rules an entity's items can break at all: a rule's denominator are the items of the entities that it applies to.
 
+use super::totals;
 use crate::model::spec::{Attribute, Entity, Format, Model};
 
 /// True if the entity, or its table, declares anything that the rule is about. A rule that this does not know applies to all.
@@ -15,12 +16,7 @@ pub fn applies(model: &Model, entity: &Entity, code: &str) -> bool {
         "A305" => any(|attribute| attribute.format.is_some_and(|format| format != Format::EpochSeconds)),
         "A306" => model.table.ttl.is_some() || any(|attribute| attribute.format == Some(Format::EpochSeconds)),
         "A307" => any(|attribute| attribute.min.is_some() || attribute.max.is_some()),
-        "A308" => {
-            let sums = |name: &str| {
-                model.aggregates.iter().any(|of| of.of == name && !(of.sum.is_empty() && of.sum_squares.is_empty()))
-            };
-            sums(&entity.name)
-        }
+        "A308" => model.aggregates.iter().any(|aggregate| aggregate.of == entity.name && totals::has_sums(aggregate)),
         "A309" => is_derived_from(model, entity) || !entity.indexes.is_empty(),
         "G201" | "G202" | "G204" => !entity.indexes.is_empty(),
         "G203" | "G205" => !model.table.indexes.is_empty(),

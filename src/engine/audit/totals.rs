@@ -10,11 +10,16 @@ use crate::derive::rules::a308;
 use crate::model::decimal::Sum;
 use crate::model::derived::{Contribution, Finding};
 use crate::model::key::TableKey;
-use crate::model::spec::Model;
+use crate::model::spec::{Aggregate, Model};
 use crate::model::value::Text;
 
 /// Most groups whose sums are kept, over all aggregates.
 pub const GROUPS_MAX: usize = 10_000;
+
+/// Counts fit any number of items; only sums of values can leave the range.
+pub fn has_sums(aggregate: &Aggregate) -> bool {
+    !aggregate.sum.is_empty() || !aggregate.sum_squares.is_empty()
+}
 
 #[derive(Debug, Clone, Default)]
 pub struct Totals {
@@ -28,10 +33,7 @@ impl Totals {
         if self.is_over {
             return;
         }
-        // Counts fit any number of items; only sums of values can leave the range.
-        let summed = |count: &&Contribution| {
-            model.aggregate(&count.aggregate).is_some_and(|of| !of.sum.is_empty() || !of.sum_squares.is_empty())
-        };
+        let summed = |count: &&Contribution| model.aggregate(&count.aggregate).is_some_and(has_sums);
         for count in counts.iter().filter(summed) {
             let sums = self.sums.entry((count.aggregate.clone(), count.key.clone())).or_default();
             for (measure, number) in &count.measures {
@@ -61,8 +63,8 @@ impl Totals {
 
     /// The aggregates whose totals nobody can judge here.
     pub fn undecided(&self, model: &Model) -> BTreeSet<String> {
-        let summed = model.aggregates.iter().filter(|of| !of.sum.is_empty() || !of.sum_squares.is_empty());
-        summed.filter(|_| self.is_over).map(|aggregate| aggregate.name.clone()).collect()
+        let summed = model.aggregates.iter().filter(|aggregate| self.is_over && has_sums(aggregate));
+        summed.map(|aggregate| aggregate.name.clone()).collect()
     }
 
     /// One finding, under the aggregate's key, for each total that does not fit.

@@ -92,3 +92,39 @@ fn excerpts_are_short_and_printable() {
     assert_eq!(excerpt("a\tb\u{0}"), "a\\tb\\u{0}");
     assert_eq!(excerpt(&"é".repeat(100)).chars().count(), EXCERPT_LENGTH_MAX + 3);
 }
+
+/// The short way of sound lines of an export and the long way of all others agree wherever the short one answers.
+#[test]
+fn both_ways_of_an_export_line_give_the_same_item() {
+    let nested = |levels: usize| {
+        format!("{{\"Item\":{{\"a\":{}{{\"N\":\"1\"}}{}}}}}", "{\"L\":[".repeat(levels), "]}".repeat(levels))
+    };
+    let long = |line: &str| {
+        let members: Members<'_> = serde_json::from_str(line).unwrap();
+        typed_item(&export_item(members.0[0].1).unwrap())
+    };
+    let all = r#"{"Item":{"PK":{"S":"a"},"n":{"N":"1.50"},"b":{"B":"AQI="},"t":{"BOOL":true},"z":{"NULL":true},"m":{"M":{"l":{"L":[{"NS":["2","1"]},{"BS":["AQ=="]}]}}}}}"#;
+    for line in [
+        all,
+        r#"{"Item":{"PK":{"S":"\u00e4\n"}}}"#,
+        r#"{"Item": {"e":{"M":{}},"l":{"L":[]}}}"#,
+        &nested(NESTING_MAX - 1),
+    ] {
+        assert_eq!(sound_export_item(line).ok_or(()), long(line).map_err(|_| ()), "{line}");
+        assert!(sound_export_item(line).is_some(), "{line}");
+    }
+    let faulty = [
+        r#"{"Item":{"PK":{"S":"a"},"PK":{"S":"b"}}}"#,
+        r#"{"Item":{"m":{"M":{"a":{"S":"x"},"a":{"S":"y"}}}}}"#,
+        r#"{"Item":{"s":{"SS":[]}}}"#,
+        r#"{"Item":{"n":{"N":5}}}"#,
+        r#"{"Item":{"n":{"N":"1e200"}}}"#,
+        r#"{"Item":{}}"#,
+        r#"{"Item":{"PK":{"S":"a"}},"more":1}"#,
+        &nested(NESTING_MAX),
+    ];
+    for line in faulty {
+        assert_eq!(sound_export_item(line), None, "{line}");
+    }
+    assert!(fault(faulty[0]).contains("stands twice") && fault(faulty[1]).contains("stands twice"));
+}
