@@ -1,4 +1,4 @@
-//! A full export to S3 of a million items, 1.2 GB unpacked, audited by two threads; beside it, in the same run, what unpacking and
+//! A full export to S3 of a million items, 1.1 GB unpacked, audited by two threads; beside it, in the same run, what unpacking and
 //! parsing the same files as JSON takes at the least. The audit is a process of its own, whose memory is measured.
 //!
 //! `TABLEKEEPER_AUDIT_ITEMS` chooses another number of items.
