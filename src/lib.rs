@@ -51,8 +51,8 @@
 //!
 //! These types hold no AWS type and no JSON value. Numbers are exact decimals of 38 digits ([`model::decimal`]); floats occur
 //! only in charts and in the SQL of reports. The other ways begin at the same [`derive::derive()`]: [`derive::fold`] adds up what the
-//! items of a file derive, `verify` compares that with the tables, and a report asks it questions. What no item
-//! can tell alone, whether what it names is there, [`engine::cross`] finds out.
+//! items of a file derive, [`engine::audit`] counts what they break, `verify` compares that with the tables, and a report asks it questions.
+//! What no item can tell alone, whether what it names is there, [`engine::cross`] finds out.
 //!
 //! # Floors
 //!
@@ -65,7 +65,7 @@
 //! | 1 | [`derive`](mod@derive) | item to [`Derived`](model::derived::Derived); one file a rule | yes |
 //! | 1 | [`plan`] | differences, transactions, the layout of the state table | yes |
 //! | 1 | [`report`] | definitions, typed answers, charts | yes |
-//! | 2 | [`engine`] | the ports, and what runs over them: batch, worker, shards, leases, reconcile, slices, verify, cross, sweep, slots, telemetry | over ports |
+//! | 2 | [`engine`] | the ports, and what runs over them: batch, worker, shards, leases, reconcile, slices, verify, sweep, slots, telemetry; audit, cross | over ports |
 //! | 3 | [`adapters`] | DynamoDB, Lambda, the embedded database, files, pages, sinks, logs, metrics, clocks, and a simulated DynamoDB for tests | no |
 //! | top | `src/main.rs`, `src/cli/`, `src/bin/` | programs: parse, wire, run | no |
 //!

@@ -1,4 +1,5 @@
-//! Items in files: JSON lines in, plain JSON out; and [`TempFiles`] for what memory does not hold.
+//! Items in files: JSON lines, CSV, models of NoSQL Workbench and exports to S3 in, plain JSON out; and [`TempFiles`] for what
+//! memory does not hold.
 //!
 //! The problem: people have their items as exports, as hand-written samples and as the output of other tools, and one bad
 //! line among a million must neither stop the reading nor be passed over in silence. Nor may a number lose a digit on
@@ -12,13 +13,26 @@
 //!
 //! They may be mixed. The file may be gzip (known by its first bytes; several members are read as one). Blank lines and a
 //! byte order mark are skipped. Memory is bounded by [`LINE_SIZE_MAX`], whatever the file holds.
+//!
+//! [`Source`] is any of the kinds above, known by its path and first bytes, as [entries](Entry) that are not yet decoded; [`audit`](mod@audit)
+//! takes them through several threads. An export's objects are asked for by [`Objects`], which is a [`Folder`] here.
 
+pub mod audit;
+mod csv;
 mod decode;
 mod encode;
+mod export;
+mod keys;
+mod lines;
 mod read;
+mod source;
 mod spill;
+mod workbench;
 
 pub use decode::{NESTING_MAX, parse_item};
 pub use encode::PlainJson;
-pub use read::{FileError, FileFault, ItemReader, LINE_SIZE_MAX};
+pub use export::{Folder, Objects};
+pub use lines::{Input, LINE_SIZE_MAX};
+pub use read::{FileError, FileFault, ItemReader};
+pub use source::{Content, Entries, Entry, Held, Place, Source, SourceError, SourceFormat, Watch};
 pub use spill::TempFiles;

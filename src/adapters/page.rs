@@ -1,4 +1,4 @@
-//! A report as one self-contained page and as CSV, both from the same [`ReportData`].
+//! A report as one self-contained page and as CSV, both from the same [`ReportData`]; and an audit likewise.
 //!
 //! The problem: the page goes by mail to people who open it anywhere, prints, and years later must still say what it was
 //! made from. So it loads nothing from outside and runs no script, every text in it is escaped, and its head states the
@@ -6,6 +6,7 @@
 //!
 //! Contract: the same data gives the same bytes.
 
+mod audit;
 mod csv;
 
 use std::sync::LazyLock;
@@ -20,11 +21,14 @@ use crate::report::dataset::Cell;
 use crate::report::definition::Column;
 use crate::report::format::{Format, Tone};
 
+pub use audit::{AuditPage, audit_csv, audit_html};
 pub use csv::{Encoding, csv};
 
 const PAGE: &str = include_str!("../../reports/page.html");
 const STYLE: &str = include_str!("../../reports/page.css");
 const TEMPLATE: &str = "page.html";
+const AUDIT: &str = include_str!("../../reports/audit.html");
+const AUDIT_TEMPLATE: &str = "audit.html";
 /// Room that a table's columns may take beside a chart: 1 for figures, 2 for words. A wider one stands below it.
 const ROOM_BESIDE_CHART: usize = 9;
 
@@ -42,18 +46,20 @@ static TEMPLATES: LazyLock<Result<Environment<'static>, minijinja::Error>> = Laz
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
     environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
     environment.add_template(TEMPLATE, PAGE)?;
+    environment.add_template(AUDIT_TEMPLATE, AUDIT)?;
     Ok(environment)
 });
+
+fn templates() -> Result<&'static Environment<'static>, PageError> {
+    let broken = |error: &minijinja::Error| PageError::Template(minijinja::Error::new(error.kind(), error.to_string()));
+    TEMPLATES.as_ref().map_err(broken)
+}
 
 /// The report as one HTML page.
 ///
 /// # Errors
 /// Only where the embedded template is broken.
 pub fn html(data: &ReportData) -> Result<String, PageError> {
-    let environment = match &*TEMPLATES {
-        Ok(environment) => environment,
-        Err(error) => return Err(PageError::Template(minijinja::Error::new(error.kind(), error.to_string()))),
-    };
     let page = context! {
         title => data.title.as_str(),
         intro => data.intro.clone(),
@@ -73,7 +79,7 @@ pub fn html(data: &ReportData) -> Result<String, PageError> {
             context! { title => one.title.as_str(), missing => one.missing.join(", ") }
         }),
     };
-    Ok(environment.get_template(TEMPLATE)?.render(page)?)
+    Ok(templates()?.get_template(TEMPLATE)?.render(page)?)
 }
 
 /// One file of a report.

@@ -11,6 +11,10 @@ use tablekeeper::engine::reconcile::{SEGMENTS_DEFAULT, SEGMENTS_MAX};
 use tablekeeper::engine::verify::VerifyOptions;
 use tablekeeper::model::shipped::SHIPPED;
 
+mod audit;
+
+pub use audit::AuditArgs;
+
 const EXIT_CODES: &str = "Exit codes: 0 fine, 1 findings or differences, 2 usage or model fault, 3 incomplete run.";
 
 const EXAMPLES: &str = "Examples:
@@ -27,17 +31,38 @@ const EXAMPLES: &str = "Examples:
 #[derive(Debug, Parser)]
 #[command(version, max_term_width = 110, after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 pub struct Cli {
-    /// How to print results
-    #[arg(long, global = true, value_enum, default_value_t = OutputFormat::Text)]
-    pub format: OutputFormat,
+    /// How to print results; jsonl, csv and html are for `audit`
+    #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
     #[command(subcommand)]
     pub command: Command,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    Text,
+    Json,
+    Jsonl,
+    Csv,
+    Html,
+}
+
+/// What every command can print.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputFormat {
     Text,
     Json,
+}
+
+impl Format {
+    /// The format, if it is one of every command's.
+    pub fn common(self) -> Option<OutputFormat> {
+        match self {
+            Format::Text => Some(OutputFormat::Text),
+            Format::Json => Some(OutputFormat::Json),
+            Format::Jsonl | Format::Csv | Format::Html => None,
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -52,7 +77,7 @@ pub enum Command {
     Check(CheckArgs),
     /// Derive aggregates, listings, expiries and findings from a file of items; no database
     Derive(DeriveArgs),
-    /// Check items against the model's key conventions: a file, or the live table
+    /// Check items against the model's key conventions: a file, an export to S3, or the live table
     Audit(AuditArgs),
     /// Write a file of items into a table, which can be made at the same time: to try things on data of your own
     Load(LoadArgs),
@@ -239,19 +264,6 @@ pub struct LoadArgs {
     /// --data-dir this is always so
     #[arg(long)]
     pub create: bool,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "Example: tablekeeper audit --model skills --items export.json.gz --format json")]
-pub struct AuditArgs {
-    #[command(flatten)]
-    pub table: TableArgs,
-    /// Audit this file instead of the live table; - for standard input
-    #[arg(long, value_name = "FILE")]
-    pub items: Option<PathBuf>,
-    /// The file is part of the table, a sample for example: that an item is not in it says nothing
-    #[arg(long, requires = "items")]
-    pub partial: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,101 +1,151 @@
-//! `audit`: which items break the conventions?
+//! `audit`: which items break the conventions, how many, and out of how many?
 
-use std::cmp::Reverse;
+mod machine;
+mod text;
 
-use tablekeeper::adapters::files::TempFiles;
-use tablekeeper::derive::{self, Fold};
-use tablekeeper::engine::cross::{Cross, Sight, Tally};
-use tablekeeper::model::derived::Finding;
+use std::path::Path;
+use std::sync::Arc;
+
+use tablekeeper::adapters::files::audit::{self, Options, Reading};
+use tablekeeper::adapters::files::{Input, Source, SourceError, TempFiles};
+use tablekeeper::adapters::page::{self, AuditPage};
+use tablekeeper::derive;
+use tablekeeper::engine::audit::{Audit, Summary, Witness as _};
+use tablekeeper::engine::cross::{Onlooker, Sight};
+use tablekeeper::model::derived::Severity;
 use tablekeeper::model::key::TableKey;
 use tablekeeper::model::spec::Model;
-use tablekeeper::model::value::Item;
 
-use super::args::{AuditArgs, OutputFormat};
+use super::args::{AuditArgs, Format};
 use super::connect;
-use super::context::{Exit, Outcome, Stop, model_for_table};
-use super::findings::{self, AuditOut, FindingOut};
-use super::input::{self, FromFile};
-use super::output::{json, line};
+use super::context::{Exit, Outcome, Stop, model_for_table, usage};
+use super::input::{self, Superseded};
+use super::output;
 
 /// What the comparison of items with each other holds in memory before it goes on in temporary files, in bytes.
 const CROSS_MEMORY_MAX: usize = 64 * 1024 * 1024;
 
-/// What the items derive, and what they say of each other.
-#[derive(Default)]
-struct Audit<'m> {
-    fold: Fold,
-    cross: Option<Cross<'m, TempFiles>>,
+/// What was found, and what could not be read.
+pub struct Audited<'m> {
+    model: &'m Model,
+    /// What was audited, for people.
+    source: String,
+    summary: Summary,
+    unread: Vec<String>,
+    unread_total: usize,
+    broken_files: usize,
+    superseded: Vec<Superseded>,
+    superseded_total: usize,
+    deleted: u64,
 }
 
-impl<'m> Audit<'m> {
-    fn see(&mut self, model: &'m Model, key: &TableKey, item: &Item) {
-        let derived = derive::derive(model, key, item);
-        let cross = self.cross.get_or_insert_with(|| Cross::new(model, TempFiles::default(), CROSS_MEMORY_MAX));
-        cross.see(key, derived.entity.as_deref(), item);
-        self.fold.add(&derived);
-    }
-}
-
-pub async fn run(args: &AuditArgs, format: OutputFormat) -> Outcome {
+pub async fn run(args: &AuditArgs, format: Format) -> Outcome {
     let model = model_for_table(&args.table)?;
     let audited = match &args.items {
-        Some(path) => input::read(&model, path, |audit: &mut Audit, _, key, item| audit.see(&model, &key, &item))?,
-        None => {
-            let tables = connect::open(&args.table, model.clone()).await?;
-            let names = model.table.key_names();
-            let mut audited = FromFile::<Audit>::default();
-            connect::for_each_source_item(&tables, |item| {
-                if let Some(key) = TableKey::of(&item, &names) {
-                    audited.read.see(&model, &key, &item);
-                }
-            })
-            .await?;
-            tables.close().await;
-            audited
-        }
+        Some(path) => of_source(&model, path, args)?,
+        None => of_table(&model, args).await?,
     };
-    let sight = match (args.partial || !audited.faults.is_empty(), &args.items) {
-        (true, _) => Sight::Partial,
-        (false, Some(_)) => Sight::OfSeenEntities,
-        (false, None) => Sight::Whole,
-    };
-    let FromFile { read: Audit { fold, cross }, faults, superseded, derived } = audited;
-    let found = FromFile { read: fold, faults, superseded, derived };
-    let (across, undecidable) = across(cross, sight)?;
-    input::show(&found, Exit::Incomplete);
-    let fold = &found.read;
-    let overflows = fold.overflows(&model);
-    let mut of_items: Vec<&Finding> = fold.findings().into_iter().chain(&across).collect();
-    of_items.sort_by_key(|f| (Reverse(f.severity), &f.code, &f.key, &f.attribute));
-    let findings: Vec<&Finding> = overflows.iter().chain(of_items).collect();
+    input::show_faults(audited.unread.iter(), audited.unread_total, Exit::Incomplete);
+    input::show_superseded(&audited.superseded, audited.superseded_total);
     match format {
-        OutputFormat::Json => {
-            let names = model.table.key_names();
-            json(&AuditOut {
-                findings: findings.iter().map(|finding| FindingOut::of(finding, &names)).collect(),
-                checked: fold.checked(),
-                unread: &found.faults,
-                superseded: &found.superseded,
-                undecidable,
-            })?;
-        }
-        OutputFormat::Text => {
-            findings::print(&findings);
-            line(findings::summary(&found, findings.len()));
-            findings::print_undecidable(&undecidable);
-        }
+        Format::Text => text::print(&audited),
+        Format::Json => machine::json(&audited)?,
+        Format::Jsonl => machine::json_lines(&audited)?,
+        Format::Csv => output::document(&page::audit_csv(&audited.summary, &model.table.key_names())?),
+        Format::Html => output::document(page::audit_html(&audited.page())?.as_bytes()),
     }
-    Ok(match (found.faults.is_empty(), findings.is_empty()) {
-        (false, _) => Exit::Incomplete,
-        (true, false) => Exit::Findings,
-        (true, true) => Exit::Fine,
+    let threshold = Severity::from(args.fail_on);
+    Ok(match audited.summary.worst() {
+        _ if audited.unread_total > 0 => Exit::Incomplete,
+        Some(worst) if worst >= threshold => Exit::Findings,
+        _ => Exit::Fine,
     })
 }
 
-/// The findings across items, and what could not be judged.
-fn across(cross: Option<Cross<'_, TempFiles>>, sight: Sight) -> Result<(Vec<Finding>, Vec<Tally>), Stop> {
-    let Some(cross) = cross else { return Ok((Vec::new(), Vec::new())) };
-    let mut found = Vec::new();
-    let tallies = cross.finish(sight, |finding| found.push(finding)).map_err(anyhow::Error::from)?;
-    Ok((found, tallies.into_iter().filter(|tally| tally.undecidable > 0).collect()))
+async fn of_table<'m>(model: &'m Model, args: &AuditArgs) -> Result<Audited<'m>, Stop> {
+    let tables = connect::open(&args.table, model.clone()).await?;
+    let names = model.table.key_names();
+    let mut audit = Audit::new(model, args.samples.0);
+    let across = across(model);
+    connect::for_each_source_item(&tables, |item| {
+        if let Some(key) = TableKey::of(&item, &names) {
+            let derived = derive::derive(model, &key, &item);
+            across.see(&key, &item, &derived);
+            audit.add(&derived);
+        }
+    })
+    .await?;
+    tables.close().await;
+    across.finish(Sight::Whole, &mut audit).map_err(anyhow::Error::from)?;
+    Ok(Audited::new(model, format!("table `{}`", model.table.name), audit.finish(), None))
+}
+
+fn of_source<'m>(model: &'m Model, path: &Path, args: &AuditArgs) -> Result<Audited<'m>, Stop> {
+    let source = Source::of(path, args.source_format.map(Into::into)).map_err(cannot)?;
+    let bar = connect::bytes(source.size());
+    let watched = bar.clone();
+    let watch = move |input: Input| -> Input { Box::new(watched.wrap_read(input)) };
+    let options = Options { samples: args.samples.0, watch: Arc::new(watch), ..Options::default() };
+    let done = audit::audit(model, &source, &options, || across(model));
+    bar.finish_and_clear();
+    let (mut audit, reading, across) = done.map_err(cannot)?;
+    let is_partial = args.partial || reading.faults.all() > 0;
+    let sight = if is_partial { Sight::Partial } else { source.sight() };
+    across.finish(sight, &mut audit).map_err(anyhow::Error::from)?;
+    Ok(Audited::new(model, source.name().to_owned(), audit.finish(), Some(reading)))
+}
+
+fn across(model: &Model) -> Onlooker<'_, TempFiles> {
+    Onlooker::new(model, TempFiles::default(), CROSS_MEMORY_MAX)
+}
+
+/// What is not there or not fit to be read is the command line's fault; a full disk is not.
+fn cannot(error: SourceError) -> Stop {
+    match error {
+        SourceError::File(error) => {
+            let context = format!("cannot read items from `{}`", error.name);
+            usage(anyhow::Error::new(error).context(context))
+        }
+        SourceError::Unfit(_) => usage(error),
+        SourceError::Spill(_) => Stop::from(error),
+    }
+}
+
+impl<'m> Audited<'m> {
+    fn new(model: &'m Model, source: String, summary: Summary, reading: Option<Reading>) -> Audited<'m> {
+        let mut audited = Audited {
+            model,
+            source,
+            summary,
+            unread: Vec::new(),
+            unread_total: 0,
+            broken_files: 0,
+            superseded: Vec::new(),
+            superseded_total: 0,
+            deleted: 0,
+        };
+        if let Some(reading) = reading {
+            audited.unread_total = usize::try_from(reading.faults.all()).unwrap_or(usize::MAX);
+            audited.broken_files = usize::try_from(reading.broken_files).unwrap_or(usize::MAX);
+            audited.unread = reading.faults.iter().map(|(place, fault)| format!("{place}: {fault}")).collect();
+            audited.superseded_total = usize::try_from(reading.superseded_lines).unwrap_or(usize::MAX);
+            let told = reading.superseded.into_iter();
+            audited.superseded =
+                told.map(|one| Superseded { line: one.line, by_line: one.by_line, key: one.key }).collect();
+            audited.deleted = reading.deleted;
+        }
+        audited
+    }
+
+    fn page(&self) -> AuditPage<'_> {
+        AuditPage {
+            table: &self.model.table.name,
+            model: &self.model.name,
+            model_hash: &self.model.hash,
+            source: &self.source,
+            summary: &self.summary,
+            unread: &self.unread,
+            unread_total: self.unread_total,
+        }
+    }
 }

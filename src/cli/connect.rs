@@ -225,6 +225,19 @@ pub fn bar(length: u64, what: &'static str) -> ProgressBar {
     }
 }
 
+/// The same for bytes that are read; a counter of them where nobody knows how many there are.
+pub fn bytes(length: Option<u64>) -> ProgressBar {
+    let bar = length.map_or_else(ProgressBar::no_length, ProgressBar::new);
+    let template = match length {
+        Some(_) => "{wide_bar} {binary_bytes} of {binary_total_bytes} ({binary_bytes_per_sec}, {eta} to go)",
+        None => "{binary_bytes} read ({binary_bytes_per_sec})",
+    };
+    match ProgressStyle::with_template(template) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -13,7 +13,7 @@ use tablekeeper::model::value::{Item, Text, Value};
 
 use super::args::{DeriveArgs, OutputFormat};
 use super::context::{Exit, Outcome, load_model};
-use super::findings::{self, FindingOut, KeyOut};
+use super::findings::{self, FindingOut, Judged, KeyOut};
 use super::input::{self, FromFile, Superseded};
 use super::output::{Grid, exact, heading, json, line};
 
@@ -70,8 +70,11 @@ pub fn run(args: &DeriveArgs, format: OutputFormat) -> Outcome {
             heading("Expiries");
             print_expiries(fold.expiries().collect());
             heading("Findings");
-            findings::print(&findings);
-            line(format_args!("\n{}", findings::summary(&found, findings.len())));
+            findings::print(&findings, findings::SHOWN_MAX);
+            let (checked, unrecognised, set_aside) = (fold.checked(), fold.unrecognised(), fold.set_aside());
+            let unused = input::unused(found.faults.len(), found.superseded.len());
+            let judged = Judged { checked, unrecognised, set_aside };
+            line(format_args!("\n{}", findings::summary(&judged, findings.len() as u64, &unused)));
         }
     }
     Ok(match (found.faults.is_empty(), findings.is_empty()) {

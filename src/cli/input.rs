@@ -6,11 +6,12 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use serde::Serialize;
+use tablekeeper::adapters::files::audit::no_key;
 use tablekeeper::adapters::files::{FileError, ItemReader};
 use tablekeeper::derive::{self, Fold};
-use tablekeeper::model::key::{KeyNames, TableKey};
+use tablekeeper::model::key::TableKey;
 use tablekeeper::model::spec::Model;
-use tablekeeper::model::value::{Item, Kind, Text};
+use tablekeeper::model::value::{Item, Text};
 
 use super::context::{Exit, Stop, usage};
 use super::output::{self, count};
@@ -123,50 +124,41 @@ impl File<'_> {
     }
 }
 
-/// Why an item has no key: each key attribute that is not there, or holds what no key can be.
-fn no_key(item: &Item, names: &KeyNames) -> String {
-    let whats: Vec<String> = std::iter::once(&names.partition)
-        .chain(&names.sort)
-        .filter_map(|name| match item.get(name) {
-            None => Some(format!("`{name}` is absent")),
-            Some(value) if !matches!(value.kind(), Kind::S | Kind::N | Kind::B) => {
-                Some(format!("`{name}` is {} of type {}", derive::findings::shown(value), value.kind().name()))
-            }
-            Some(_) => None,
-        })
-        .collect();
-    format!("no key: {}; give it a value of type S, N or B", whats.join(", "))
-}
-
 /// Shows what could not be read and what was passed over, at most ten lines of each.
 pub fn show<T>(found: &FromFile<T>, exit: Exit) {
-    show_some(found.faults.iter(), |text| output::fault(text, exit));
-    let superseded = |line: &Superseded| {
+    show_faults(found.faults.iter(), found.faults.len(), exit);
+    show_superseded(&found.superseded, found.superseded.len());
+}
+
+/// Shows what could not be read: the first ten of so many.
+pub fn show_faults(faults: impl Iterator<Item = impl std::fmt::Display>, all: usize, exit: Exit) {
+    show_some(faults, all, |text| output::fault(text, exit));
+}
+
+/// Shows what was passed over: the first ten of so many.
+pub fn show_superseded(lines: &[Superseded], all: usize) {
+    let told = |line: &Superseded| {
         let Superseded { line, by_line, key } = line;
         format!("line {line} is passed over: line {by_line} has its key `{key}` again, and a table keeps the last")
     };
-    show_some(found.superseded.iter().map(superseded), |text| output::warn(text));
+    show_some(lines.iter().map(told), all, |text| output::warn(text));
 }
 
-fn show_some(lines: impl ExactSizeIterator<Item = impl std::fmt::Display>, show: impl Fn(&dyn std::fmt::Display)) {
-    let all = lines.len();
+fn show_some(lines: impl Iterator<Item = impl std::fmt::Display>, all: usize, show: impl Fn(&dyn std::fmt::Display)) {
     lines.take(SHOWN_MAX).for_each(|text| show(&text));
     if all > SHOWN_MAX {
         show(&format_args!("... and {} more", all - SHOWN_MAX));
     }
 }
 
-/// `; 2 lines hold no item, 1 line is passed over`, for a summary; empty where every line was used.
-pub fn unused<T>(found: &FromFile<T>) -> String {
+/// `; 2 lines without an item; 1 line passed over`, for a summary; empty where every line was used.
+pub fn unused(faults: usize, superseded: usize) -> String {
     let mut parts = String::new();
-    if !found.faults.is_empty() {
-        parts.push_str(&format!("; {} without an item", count(found.faults.len(), "line")));
+    if faults > 0 {
+        parts.push_str(&format!("; {} without an item", count(faults, "line")));
     }
-    if !found.superseded.is_empty() {
-        parts.push_str(&format!(
-            "; {} passed over for a later one of the same key",
-            count(found.superseded.len(), "line")
-        ));
+    if superseded > 0 {
+        parts.push_str(&format!("; {} passed over for a later one of the same key", count(superseded, "line")));
     }
     parts
 }

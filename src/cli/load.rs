@@ -65,7 +65,7 @@ pub async fn run(args: &LoadArgs, format: OutputFormat) -> Outcome {
                 0 => String::new(),
                 n => format!("; {} left out, a worker makes them anew", count(n, "derived item")),
             };
-            let passed_over = input::unused(&found);
+            let passed_over = input::unused(found.faults.len(), found.superseded.len());
             line(format_args!(
                 "{} in table `{}`{made}{left_out}{passed_over}",
                 count(loaded, "item"),

@@ -25,8 +25,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser as _};
 
-use args::{Cli, Command, OutputFormat};
-use context::{Exit, Outcome};
+use args::{Cli, Command, Format};
+use context::{Exit, Outcome, usage};
 use output::{BAD, paint, warn};
 
 /// Parses the command line and runs its command.
@@ -43,7 +43,7 @@ pub fn run() -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(Exit::Usage as u8));
         }
     };
-    if cli.format == OutputFormat::Json {
+    if matches!(cli.format, Format::Json | Format::Jsonl) {
         output::print_json();
     }
     match dispatch(cli) {
@@ -76,34 +76,37 @@ fn plain(said: &str) -> String {
 /// True if the arguments, which could not be parsed, ask for JSON.
 fn asks_for_json() -> bool {
     let arguments: Vec<_> = std::env::args_os().collect();
-    arguments.windows(2).any(|pair| pair[0] == "--format" && pair[1] == "json")
-        || arguments.iter().any(|argument| argument == "--format=json")
+    let is_json = |value: &str| matches!(value, "json" | "jsonl");
+    let value = |pair: &[std::ffi::OsString]| pair[0] == "--format" && pair[1].to_str().is_some_and(is_json);
+    let joined = |argument: &std::ffi::OsString| argument.to_str()?.strip_prefix("--format=").map(is_json);
+    arguments.windows(2).any(value) || arguments.iter().filter_map(joined).any(|json| json)
 }
 
 fn dispatch(cli: Cli) -> Outcome {
-    let format = cli.format;
+    let other = || usage(anyhow::anyhow!("only `audit` prints jsonl, csv and html; use --format json or text here"));
+    let format = cli.format.common().ok_or_else(other);
     match cli.command {
-        Command::Check(args) => check::run(&args, format),
-        Command::Derive(args) => derive::run(&args, format),
-        Command::Explain(args) => explain::run(&args, format),
-        Command::Init(args) => init::run(&args, format),
-        Command::Infra(args) => infra::run(&args, format),
-        Command::Simulate(args) => simulate::run(&args, format),
+        Command::Check(args) => check::run(&args, format?),
+        Command::Derive(args) => derive::run(&args, format?),
+        Command::Explain(args) => explain::run(&args, format?),
+        Command::Init(args) => init::run(&args, format?),
+        Command::Infra(args) => infra::run(&args, format?),
+        Command::Simulate(args) => simulate::run(&args, format?),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "tablekeeper", &mut script);
             output::line(String::from_utf8_lossy(&script).trim_end());
             Ok(Exit::Fine)
         }
-        Command::Demo(args) => block_on(demo::run(&args, format)),
-        Command::Load(args) => block_on(load::run(&args, format)),
-        Command::Worker(args) => block_on(worker::run(&args, format)),
-        Command::Audit(args) => block_on(audit::run(&args, format)),
-        Command::Report(args) => block_on(report::run(&args, format)),
-        Command::Sweep(args) => block_on(sweep::run(&args, format)),
-        Command::Verify(args) => block_on(proof::verify(&args, format)),
-        Command::Reconcile(args) => block_on(proof::reconcile(&args, format)),
-        Command::Redrive(args) => block_on(redrive::run(&args, format)),
+        Command::Demo(args) => block_on(demo::run(&args, format?)),
+        Command::Load(args) => block_on(load::run(&args, format?)),
+        Command::Worker(args) => block_on(worker::run(&args, format?)),
+        Command::Audit(args) => block_on(audit::run(&args, cli.format)),
+        Command::Report(args) => block_on(report::run(&args, format?)),
+        Command::Sweep(args) => block_on(sweep::run(&args, format?)),
+        Command::Verify(args) => block_on(proof::verify(&args, format?)),
+        Command::Reconcile(args) => block_on(proof::reconcile(&args, format?)),
+        Command::Redrive(args) => block_on(redrive::run(&args, format?)),
     }
 }
 

@@ -43,7 +43,11 @@ pub fn wants_json() -> bool {
 /// A line on standard output. A closed pipe (`| head`) ends the output, it is no error of ours; a full disk is, see [`is_lost`].
 pub fn line(text: impl std::fmt::Display) {
     BEGUN.store(true, Ordering::Relaxed);
-    if let Err(error) = writeln!(anstream::stdout(), "{text}")
+    written(writeln!(anstream::stdout(), "{text}"));
+}
+
+fn written(result: std::io::Result<()>) {
+    if let Err(error) = result
         && error.kind() != ErrorKind::BrokenPipe
         && !LOST.swap(true, Ordering::Relaxed)
     {
@@ -51,14 +55,14 @@ pub fn line(text: impl std::fmt::Display) {
     }
 }
 
+/// A whole document on standard output, as it is.
+pub fn document(bytes: &[u8]) {
+    written(std::io::stdout().write_all(bytes));
+}
+
 /// True if a part of the output could not be written, so that the run is incomplete.
 pub fn is_lost() -> bool {
-    if let Err(error) = std::io::stdout().flush()
-        && error.kind() != ErrorKind::BrokenPipe
-        && !LOST.swap(true, Ordering::Relaxed)
-    {
-        lost(&error);
-    }
+    written(std::io::stdout().flush());
     LOST.load(Ordering::Relaxed)
 }
 

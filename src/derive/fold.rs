@@ -164,7 +164,7 @@ impl Fold {
 }
 
 /// A primary key that breaks its template always leaves nothing but findings; K104 may be about an index key too.
-fn is_set_aside(derived: &Derived) -> bool {
+pub(crate) fn is_set_aside(derived: &Derived) -> bool {
     let has = |code: &str| derived.findings.iter().any(|finding| finding.code == code);
     let is_bare = derived.counts.iter().all(|count| count.aggregate == TOTALS)
         && derived.rows.iter().all(|row| row.kind == RowKind::Finding);

@@ -10,6 +10,7 @@
 //! - [`leases`]: which of several workers reads which shard, pure;
 //! - [`reconcile`]: first start, repair and a changed model; [`verify`]: the proof; [`doubt`]: what is not believed after a loss;
 //! - [`redrive`]: batches that AWS Lambda gave up, applied after all;
+//! - [`audit`]: what many items break, counted in memory that does not grow with them;
 //! - [`sweep`], [`alerts`], [`outbox`]: what falls due, what is told of it once, and how that is delivered;
 //! - [`slices`]: a reconcile that is called for, for those who have minutes only; [`slots`]: one print of each report at each of its times;
 //! - [`cross`]: what items say of each other, compared in one pass and bounded memory;
@@ -19,6 +20,7 @@
 //! Nothing here knows an SDK, reads a clock or starts a task.
 
 pub mod alerts;
+pub mod audit;
 pub mod batch;
 pub mod checkpoint;
 pub mod commit;

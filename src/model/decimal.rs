@@ -47,6 +47,11 @@ impl Sum {
         }
     }
 
+    /// Adds what another sum has come to.
+    pub fn merge(&mut self, other: &Sum) {
+        self.0 += &other.0;
+    }
+
     /// The total, if it fits 38 digits and the magnitude range.
     pub fn total(&self) -> Result<Decimal, DecimalError> {
         Decimal::fit(self.0.clone())

@@ -47,7 +47,7 @@ pub enum Value {
     Bool(bool),
     #[serde(rename = "NULL")]
     Null(bool),
-    M(BTreeMap<Text, Value>),
+    M(#[serde(deserialize_with = "unique")] BTreeMap<Text, Value>),
     L(Vec<Value>),
     #[serde(rename = "SS")]
     Ss(BTreeSet<String>),
@@ -210,26 +210,36 @@ impl Item {
 
 impl<'de> Deserialize<'de> for Item {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Item, D::Error> {
-        deserializer.deserialize_map(Attributes)
+        unique(deserializer).map(Item)
     }
+}
+
+/// Attributes by name; a name that stands twice is refused, for which of the two would count is anybody's guess.
+fn unique<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<Text, Value>, D::Error> {
+    deserializer.deserialize_map(Attributes)
 }
 
 /// Reads all attributes before it makes the map, which then is made in one go.
 struct Attributes;
 
 impl<'de> de::Visitor<'de> for Attributes {
-    type Value = Item;
+    type Value = BTreeMap<Text, Value>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a map")
     }
 
-    fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<Item, A::Error> {
+    fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<BTreeMap<Text, Value>, A::Error> {
         let mut attributes: Vec<(Text, Value)> = Vec::with_capacity(16);
         while let Some(attribute) = map.next_entry()? {
             attributes.push(attribute);
         }
-        Ok(Item(attributes.into_iter().collect()))
+        let all = attributes.len();
+        let attributes: BTreeMap<Text, Value> = attributes.into_iter().collect();
+        if attributes.len() < all {
+            return Err(de::Error::custom("an attribute stands twice in one map"));
+        }
+        Ok(attributes)
     }
 }
 
@@ -258,6 +268,14 @@ mod tests {
         assert_eq!(item.get("E"), Some(&Value::B(Bytes(vec![1, 2]))));
         let back: Item = serde_json::from_str(&serde_json::to_string(&item).unwrap()).unwrap();
         assert_eq!(back, item);
+    }
+
+    #[test]
+    fn a_name_that_stands_twice_is_refused_at_any_depth() {
+        for json in [r#"{"A":{"S":"x"},"A":{"S":"y"}}"#, r#"{"M":{"M":{"a":{"S":"x"},"a":{"S":"y"}}}}"#] {
+            let error = serde_json::from_str::<Item>(json).unwrap_err().to_string();
+            assert!(error.contains("stands twice"), "{error}");
+        }
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! What it costs: time of the pure path, requests and capacity units for a thousand changes, changes a second, memory of a worker
-//! of many shards, and how a batch fares as the table grows.
+//! of many shards, how a batch fares as the table grows, and an audit of a large export.
 //!
 //! `cargo bench --no-default-features --features embedded,lambda` prints one table; with `-- NAME` only the parts of that name
-//! (`pure`, `cost`, `stream`, `memory`, `growth`). Where `TABLEKEEPER_DYNAMODB_LOCAL` holds the endpoint of AWS's DynamoDB
+//! (`pure`, `cost`, `stream`, `memory`, `growth`, `audit`). Where `TABLEKEEPER_DYNAMODB_LOCAL` holds the endpoint of AWS's DynamoDB
 //! Local, costs are counted there as well. Wall times are for comparison within one run; nothing asserts them. Requests and
 //! units are counted, not estimated.
 
+mod audit;
 mod cost;
 mod growth;
 mod memory;
@@ -44,6 +45,11 @@ fn main() {
     {
         return runtime.block_on(memory::work(endpoint));
     }
+    if let [first, folder] = arguments.as_slice()
+        && first == audit::CHILD
+    {
+        return audit::work(folder);
+    }
     let wanted = |part: &str| arguments.is_empty() || arguments.iter().any(|argument| argument == part);
     let mut figures = Vec::new();
     if wanted("pure") {
@@ -60,6 +66,9 @@ fn main() {
     }
     if wanted("growth") {
         figures.extend(runtime.block_on(growth::run()));
+    }
+    if wanted("audit") {
+        figures.extend(audit::run());
     }
     print(&figures);
 }

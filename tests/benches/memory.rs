@@ -88,7 +88,7 @@ pub async fn work(endpoint: &str) {
 }
 
 /// The most memory that this process ever had resident, where the system tells.
-fn peak_kilobytes() -> Option<u64> {
+pub fn peak_kilobytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next()?.parse().ok())
 }

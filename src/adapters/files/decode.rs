@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
+use serde::Deserialize;
+use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::model::decimal::Decimal;
@@ -18,9 +19,29 @@ pub const NESTING_MAX: usize = 32;
 /// Characters of a bad value that a message shows.
 const EXCERPT_LENGTH_MAX: usize = 60;
 
+#[cfg(test)]
+mod tests;
+
+/// Decodes one line as it stands in a file.
+pub(super) fn parse_line(bytes: &[u8]) -> Result<Item, String> {
+    parse_item(text(bytes)?)
+}
+
+/// The bytes as text, which all of our files are.
+pub(super) fn text(bytes: &[u8]) -> Result<&str, String> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let shown = excerpt(&String::from_utf8_lossy(bytes));
+        let at = error.valid_up_to() + 1;
+        format!("byte {at} of `{shown}` is not UTF-8; save the file as UTF-8")
+    })
+}
+
 /// Decodes one line; the error is a sentence with place, value and remedy.
 pub fn parse_item(line: &str) -> Result<Item, String> {
     let line = line.trim();
+    if let Some(item) = sound_export_item(line) {
+        return Ok(item);
+    }
     let members = match line.as_bytes().first() {
         Some(b'[') => {
             return Err(not_an_item(line, "an array", "write one item a line, for example with `jq -c '.[]'`"));
@@ -38,13 +59,60 @@ pub fn parse_item(line: &str) -> Result<Item, String> {
         return Err("the output of a scan or query; write one item a line, with `jq -c '.Items[]'`".to_owned());
     }
     if is_incremental_export(&members) {
-        return Err("a line of an incremental export, which holds changes and no items; use a full export".to_owned());
+        return Err("a line of an incremental export, which holds changes and no items; give `audit` the export's folder, or use a full export".to_owned());
     }
     // An item whose every attribute is an object has no key, so this can only be DynamoDB JSON.
     if !members.0.is_empty() && members.0.iter().all(|(_, value)| type_descriptor(value).is_some()) {
         return typed_item(&members);
     }
     plain_members(members, "", 1).map(Item)
+}
+
+/// The item of an export's line that nothing is wrong with, as nearly all lines of large files are, in one go. What is anything
+/// else is left to the longer way, which can say what is wrong.
+fn sound_export_item(line: &str) -> Option<Item> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Line {
+        #[serde(rename = "Item")]
+        item: Item,
+    }
+    if !line.starts_with("{\"Item\"") {
+        return None;
+    }
+    sound(serde_json::from_str::<Line>(line).ok()?.item)
+}
+
+/// An item in DynamoDB JSON, such as an image of an incremental export.
+pub(super) fn parse_typed_item(json: &str) -> Result<Item, String> {
+    match serde_json::from_str::<Item>(json).ok().and_then(sound) {
+        Some(item) => Ok(item),
+        None => typed_item(&parse(json)?),
+    }
+}
+
+/// A value of the type, its content as JSON: `"1.5"` of N, `["a"]` of SS.
+pub(super) fn parse_typed_value(kind: Kind, content: &str, path: &str) -> Result<Value, String> {
+    let typed = format!("{{\"{}\":{content}}}", kind.name());
+    let value: &RawValue = parse(&typed)?;
+    typed_value(value, path, 1)
+}
+
+/// The item, if it has attributes and DynamoDB could have stored their values.
+fn sound(item: Item) -> Option<Item> {
+    (!item.0.is_empty() && item.0.values().all(|value| is_storable(value, 1))).then_some(item)
+}
+
+fn is_storable(value: &Value, depth: usize) -> bool {
+    depth <= NESTING_MAX
+        && match value {
+            Value::M(map) => map.values().all(|value| is_storable(value, depth + 1)),
+            Value::L(list) => list.iter().all(|value| is_storable(value, depth + 1)),
+            Value::Ss(set) => !set.is_empty(),
+            Value::Ns(set) => !set.is_empty(),
+            Value::Bs(set) => !set.is_empty(),
+            _ => true,
+        }
 }
 
 /// The members of `{"Item": ...}` if that is the export format: an item whose only attribute is a map has no key, so one
@@ -235,101 +303,4 @@ pub(super) fn excerpt(text: &str) -> String {
 
 fn printable(c: char) -> Vec<char> {
     if c.is_control() { c.escape_default().collect() } else { vec![c] }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::value::Bytes;
-
-    fn fault(line: &str) -> String {
-        parse_item(line).expect_err(line)
-    }
-
-    #[test]
-    fn a_plain_line_keeps_every_digit_and_every_type() {
-        let line = r#" {"N":12345678901234567890123456789012345678,"F":0.1,"E":1e2,"T":"ä\n","B":true,"Z":null,"M":{"a":[1,{"b":"c"}]}} "#;
-        let item = parse_item(line).unwrap();
-        assert_eq!(item.number("N").unwrap().to_string(), "12345678901234567890123456789012345678");
-        assert_eq!(item.number("F").unwrap().to_string(), "0.1");
-        assert_eq!(item.number("E").unwrap().to_string(), "100");
-        assert_eq!(item.text("T"), Some("ä\n"));
-        assert_eq!(item.get("B"), Some(&Value::Bool(true)));
-        assert_eq!(item.get("Z"), Some(&Value::Null(true)));
-        let inner = Value::M(BTreeMap::from([("b".into(), Value::text("c"))]));
-        let list = Value::L(vec![Value::N(Decimal::from(1)), inner]);
-        assert_eq!(item.get("M"), Some(&Value::M(BTreeMap::from([("a".into(), list)]))));
-    }
-
-    #[test]
-    fn export_lines_with_and_without_the_wrapping_are_typed() {
-        let typed = r#"{"PK":{"S":"a"},"n":{"N":"1.50"},"b":{"B":"AQI="},"m":{"M":{"l":{"L":[{"NULL":true},{"NS":["1","2"]}]}}}}"#;
-        let bare = parse_item(typed).unwrap();
-        assert_eq!(bare, parse_item(&format!("{{\"Item\": {typed}}}")).unwrap());
-        assert_eq!(bare.number("n").unwrap().to_string(), "1.5");
-        assert_eq!(bare.get("b"), Some(&Value::B(Bytes(vec![1, 2]))));
-        assert!(
-            matches!(bare.get("m"), Some(Value::M(map)) if matches!(map["l"], Value::L(ref list) if list.len() == 2))
-        );
-    }
-
-    #[test]
-    fn a_plain_attribute_named_item_is_no_export() {
-        assert_eq!(parse_item(r#"{"Item":"x"}"#).unwrap().text("Item"), Some("x"));
-        assert!(matches!(parse_item(r#"{"Item":{"Name":"x"}}"#).unwrap().get("Item"), Some(Value::M(_))));
-        assert!(matches!(parse_item(r#"{"Item":{"S":"x"}}"#).unwrap().get("Item"), Some(Value::S(_))));
-        let beside = parse_item(r#"{"PK":"a","Item":{"PK":{"S":"x"}}}"#).unwrap();
-        assert!(matches!(beside.get("Item"), Some(Value::M(_))));
-        assert_eq!(beside.text("PK"), Some("a"));
-    }
-
-    #[test]
-    fn a_malformed_value_in_an_export_is_named_with_its_path() {
-        let message = fault(r#"{"Item":{"PK":{"S":"a"},"drive":{"M":{"on":true}}}}"#);
-        assert!(message.contains("`drive.on`") && message.contains("`true`"), "{message}");
-        let message = fault(r#"{"Item":{"PK":{"S":"a"},"n":{"N":5}}}"#);
-        assert!(message.contains("`n`") && message.contains("type N"), "{message}");
-        assert!(fault(r#"{"Item":{"PK":{"S":"a"},"s":{"SS":[]}}}"#).contains("no empty sets"));
-        assert!(fault(r#"{"Item":{"PK":{"S":"a"},"n":{"N":"x"}}}"#).contains("`x` is not a number"));
-        assert!(fault(r#"{"Items":[{"PK":{"S":"a"}}],"Count":1,"ScannedCount":1}"#).contains("jq -c '.Items[]'"));
-        assert!(fault(r#"{"Metadata":{"T":{"N":"1"}},"Keys":{"PK":{"S":"a"}}}"#).contains("incremental export"));
-    }
-
-    #[test]
-    fn a_number_that_dynamodb_refuses_is_a_fault_with_its_path() {
-        let digits = "1".repeat(39);
-        let message = fault(&format!("{{\"PK\":\"a\",\"m\":{{\"n\":[{digits}]}}}}"));
-        assert!(message.contains("`m.n[0]`") && message.contains("39 significant digits"), "{message}");
-        assert!(fault(r#"{"n":1e126}"#).contains("magnitude"));
-        assert!(fault(r#"{"n":1e-131}"#).contains("magnitude"));
-        assert!(fault(&format!("{{\"n\":1{}}}", "0".repeat(400))).contains("refuses the number"));
-    }
-
-    #[test]
-    fn what_is_no_item_says_what_to_do() {
-        assert!(fault("[1]").contains("jq -c '.[]'"));
-        assert!(fault("{").contains("jq -c ."));
-        assert!(fault("\"text\"").contains("one item a line"));
-        assert!(fault(r#"{"a":1} x"#).contains("trailing characters"));
-        assert!(fault(r#"{"a":1,"b":{"c":1,"c":2}}"#).contains("`c` stands twice"));
-        assert!(fault(r#"{"a":NaN}"#).contains("column 6"));
-    }
-
-    #[test]
-    fn nesting_is_bounded_and_harmless() {
-        let nested = |levels: usize| format!("{{\"a\":{}1{}}}", "[".repeat(levels), "]".repeat(levels));
-        assert!(parse_item(&nested(NESTING_MAX - 1)).is_ok());
-        assert!(fault(&nested(NESTING_MAX)).contains("32 levels"));
-        assert!(fault(&nested(200_000)).contains("32 levels"));
-        let typed =
-            |levels: usize| format!("{{\"a\":{}{{\"N\":\"1\"}}{}}}", "{\"L\":[".repeat(levels), "]}".repeat(levels));
-        assert!(parse_item(&typed(NESTING_MAX - 1)).is_ok());
-        assert!(fault(&typed(100_000)).contains("32 levels"));
-    }
-
-    #[test]
-    fn excerpts_are_short_and_printable() {
-        assert_eq!(excerpt("a\tb\u{0}"), "a\\tb\\u{0}");
-        assert_eq!(excerpt(&"é".repeat(100)).chars().count(), EXCERPT_LENGTH_MAX + 3);
-    }
 }

@@ -66,7 +66,7 @@ fn plain(cell: &Cell) -> String {
 }
 
 /// The text, with an apostrophe in front if a spreadsheet could read it as a formula.
-fn harmless(text: &str) -> String {
+pub(super) fn harmless(text: &str) -> String {
     let skipped = |c: &char| c.is_whitespace() || matches!(c, '\u{feff}' | '\u{200b}' | '"' | '\'' | '`');
     let starts_with_control = text.starts_with(['\t', '\r', '\n']);
     let first = text.chars().find(|c| !skipped(c));

@@ -14,11 +14,12 @@
 //! - what is on disk (keys, copied values) is in files of a [`Spill`] and goes with them, also when the run is broken off;
 //! - a fault of the disk is told by [`Cross::finish`], which then has no answer.
 //!
-//! Threads: a [`Lens`] is shared and does the work of an item anywhere; [`Cross::add`] takes what it saw and is quick, so let one
+//! Beside an audit an [`Onlooker`] does all this. Threads: a [`Lens`] is shared and does the work of an item anywhere; [`Cross::add`] takes what it saw and is quick, so let one
 //! thread have the [`Cross`], or lock it for the call. The order in which items are added does not matter.
 
 mod judge;
 mod lens;
+mod onlooker;
 mod record;
 mod sort;
 
@@ -29,6 +30,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Cursor};
 
 pub use lens::{Lens, Seen};
+pub use onlooker::Onlooker;
 
 use crate::engine::ports::Spill;
 use crate::model::derived::Finding;
