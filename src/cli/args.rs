@@ -28,13 +28,25 @@ const EXAMPLES: &str = "Examples:
 #[command(version, max_term_width = 110, after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 pub struct Cli {
     /// How to print results
-    #[arg(long, global = true, value_enum, default_value_t = OutputFormat::Text)]
-    pub format: OutputFormat,
+    #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
     #[command(subcommand)]
     pub command: Command,
 }
 
+/// What `--format` takes; what a command does not print it refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+    /// SARIF 2.1.0, for code scanners and editors; `check` only
+    Sarif,
+}
+
+/// How every command can print its results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputFormat {
     Text,
     Json,
@@ -202,7 +214,10 @@ pub enum OnGapArg {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example: tablekeeper check models/quality.toml")]
+#[command(after_help = "\
+Examples:
+  tablekeeper check models/quality.toml
+  tablekeeper check models/*.toml --format sarif > check.sarif  for code scanners")]
 pub struct CheckArgs {
     /// Model files, or names of shipped models
     #[arg(required = true, value_name = "FILE|NAME")]

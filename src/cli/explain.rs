@@ -51,6 +51,11 @@ fn all() -> impl Iterator<Item = &'static Rule> {
     derive::rules::RULES.into_iter().chain(load::rules::RULES).chain(report::rules::RULES)
 }
 
+/// The rule of that code, be it about items or files.
+pub fn rule(code: &str) -> Option<&'static Rule> {
+    all().find(|rule| rule.code == code)
+}
+
 pub fn run(args: &ExplainArgs, format: OutputFormat) -> Outcome {
     let all: Vec<&Rule> = all().collect();
     let wanted: Vec<&Rule> = match &args.code {

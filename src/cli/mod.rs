@@ -25,8 +25,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser as _};
 
-use args::{Cli, Command, OutputFormat};
-use context::{Exit, Outcome};
+use args::{Cli, Command, Format, OutputFormat};
+use context::{Exit, Outcome, usage};
 use output::{BAD, paint, warn};
 
 /// Parses the command line and runs its command.
@@ -43,7 +43,7 @@ pub fn run() -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(Exit::Usage as u8));
         }
     };
-    if cli.format == OutputFormat::Json {
+    if cli.format == Format::Json {
         output::print_json();
     }
     match dispatch(cli) {
@@ -81,7 +81,16 @@ fn asks_for_json() -> bool {
 }
 
 fn dispatch(cli: Cli) -> Outcome {
-    let format = cli.format;
+    let format = match (cli.format, &cli.command) {
+        (Format::Text, _) => OutputFormat::Text,
+        (Format::Json, _) => OutputFormat::Json,
+        (Format::Sarif, Command::Check(args)) => return check::sarif(args),
+        (Format::Sarif, _) => {
+            return Err(usage(anyhow::anyhow!(
+                "only `check` prints SARIF, which is about lines of files; use --format text or json"
+            )));
+        }
+    };
     match cli.command {
         Command::Check(args) => check::run(&args, format),
         Command::Derive(args) => derive::run(&args, format),

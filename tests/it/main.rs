@@ -1,6 +1,7 @@
 //! The one integration-test binary: each further one would link everything again.
 
 mod answers;
+mod check;
 mod contract;
 mod credentials;
 mod embedded;
