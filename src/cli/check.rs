@@ -156,7 +156,7 @@ fn show(result: &Checked) {
     match result.ok {
         true if counts.is_empty() => line(format_args!("{} {place}: {}", paint(GOOD, "sound"), result.summary)),
         true => line(format_args!("{} {place}: {}; {counts}", paint(GOOD, "sound"), result.summary)),
-        false => line(format_args!("{} {place}: {counts}", paint(BAD, "not sound"))),
+        false => line(format_args!("{} {place}: {counts}", paint(BAD, "faulty"))),
     }
     if let Some((_, first)) = result.faults().next() {
         line(format_args!("`tablekeeper explain {}` says more of a fault by its code", first.code));

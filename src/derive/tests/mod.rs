@@ -1,10 +1,10 @@
 //! Real faults with their verdicts, published tables with their right answers, and laws.
 
 mod faults;
-mod laws;
+pub(super) mod laws;
 mod messages;
 mod quality;
-mod shipped;
+pub(super) mod shipped;
 mod skills;
 
 use super::derive;
