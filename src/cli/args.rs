@@ -257,13 +257,28 @@ pub struct LoadArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example: tablekeeper audit --model skills --items export.json.gz --format json")]
+#[command(after_help = "\
+Examples:
+  tablekeeper audit --model skills --items export.json.gz --format json
+  tablekeeper audit --model my-model.toml --suggest-patches patches.jsonl
+
+A line of patches.jsonl is {\"safe\",\"mends\",\"reason\",\"operation\",\"request\",...}: a request as the AWS
+CLI takes it, conditional on every value that it rests on, or (\"request\":null) a finding
+that no patch mends, and why. Nothing is applied. To read the safe ones, and to send them:
+  jq -c 'select(.safe).request' patches.jsonl
+  jq -c 'select(.safe).request' patches.jsonl |
+    while read -r request; do aws dynamodb update-item --cli-input-json \"$request\"; done
+A refused one (ConditionalCheckFailedException) met an item that has changed: audit again.")]
 pub struct AuditArgs {
     #[command(flatten)]
     pub table: TableArgs,
     /// Audit this file instead of the live table; - for standard input
     #[arg(long, value_name = "FILE")]
     pub items: Option<PathBuf>,
+    /// Write requests that would mend the items to this file, as JSON lines; - for standard output, in place of the findings.
+    /// Nothing is ever applied
+    #[arg(long, value_name = "FILE")]
+    pub suggest_patches: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -29,6 +29,15 @@ pub struct FromFile<T> {
     pub derived: usize,
 }
 
+impl<T> FromFile<T> {
+    /// The same with a part of what was read, and the rest.
+    pub fn split<A, B>(self, parts: impl FnOnce(T) -> (A, B)) -> (FromFile<A>, B) {
+        let FromFile { read, faults, superseded, derived } = self;
+        let (read, rest) = parts(read);
+        (FromFile { read, faults, superseded, derived }, rest)
+    }
+}
+
 /// A line whose key comes again further down: a table keeps the later one.
 #[derive(Debug, Clone, Serialize)]
 pub struct Superseded {

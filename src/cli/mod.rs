@@ -14,6 +14,7 @@ mod init;
 mod input;
 mod load;
 mod output;
+mod patches;
 mod proof;
 mod redrive;
 mod report;

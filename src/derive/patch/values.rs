@@ -112,7 +112,11 @@ fn entity_by_its_key(draft: &Draft<'_>) -> Result<Edit, String> {
     let Recognised::None { by_key, .. } = recognise(draft.model, &draft.key, &draft.item) else {
         return Err(unknown());
     };
+    // A key without a literal is like any other.
     let [entity] = by_key[..] else { return Err(unknown()) };
+    if entity.partition.prefix().is_empty() {
+        return Err(unknown());
+    }
     let failing = entity.matches.iter().filter(|condition| !condition_holds(entity, &draft.item, condition));
     let failing: Vec<_> = failing.collect();
     let [condition] = failing[..] else { return Err(unknown()) };
