@@ -16,6 +16,7 @@ mod limits;
 mod lost_answer;
 mod operations;
 mod own;
+mod patches;
 mod patterns;
 mod program;
 mod proxy;

@@ -80,21 +80,12 @@ fn number(text: &str) -> Option<Value> {
     if is_plain && !is_padded { text.parse().ok().map(Value::N) } else { None }
 }
 
-/// The one declared value that differs in case and outer blanks only; of a set, of each member.
+/// The one declared value that differs in case and outer blanks only.
 fn one_of(attribute: &Attribute, actual: &Value) -> Option<Value> {
-    let near = |text: &str| {
-        if attribute.one_of.iter().any(|one| one == text) {
-            return Some(text.to_owned());
-        }
-        let folded = text.trim().to_lowercase();
-        let mut same = attribute.one_of.iter().filter(|one| one.to_lowercase() == folded);
-        same.next().filter(|_| same.next().is_none()).cloned()
-    };
-    match actual {
-        Value::S(text) => near(text).map(Value::text),
-        Value::Ss(set) => set.iter().map(|text| near(text)).collect::<Option<_>>().map(Value::Ss),
-        _ => None,
-    }
+    let Value::S(text) = actual else { return None };
+    let folded = text.trim().to_lowercase();
+    let mut near = attribute.one_of.iter().filter(|one| one.to_lowercase() == folded);
+    near.next().filter(|_| near.next().is_none()).map(Value::text)
 }
 
 fn seconds(actual: &Value) -> Option<Value> {

@@ -1,7 +1,7 @@
 //! Faults one by one: the request where there is one, the reason where there is none.
 
 use super::*;
-use crate::derive::testing::{attribute, condition, entity, entity_index, index, item, model, n, strings};
+use crate::derive::testing::{attribute, condition, entity, entity_index, index, item, model, n, strings, template};
 use crate::model::spec::{Attribute, Format};
 use crate::model::value::Kind;
 
@@ -176,6 +176,17 @@ fn what_is_not_certain_is_left_with_its_reason() {
         all(good().with("Amount", Value::text("007"))),
         "A302 Amount: the value in the declared type is not certain"
     );
+    let near = good().with("Status", Value::text("shipped"));
+    let mut two = orders();
+    two.entities[0].attributes[0].one_of.push("SHIPPED".to_owned());
+    assert_eq!(left(&two, &near.with("G1SK", Value::text("shipped#2026-01-02#7"))).len(), 1);
+    // A key without a literal is anybody's.
+    let mut bare = orders();
+    bare.entities.truncate(1);
+    bare.entities[0].partition = template("{id}");
+    bare.entities[0].sort = Some(template("{sort}"));
+    let foreign = item([("PK", "7"), ("SK", "8")]);
+    assert_eq!(left(&bare, &foreign), ["K102 Type: whether the key or an attribute is wrong, the item does not tell"]);
     assert_eq!(
         all(good().with("Type", Value::text("Invoice"))),
         "K102 Type: whether the key or an attribute is wrong, the item does not tell"
