@@ -53,7 +53,13 @@ fn read(args: &CheckArgs) -> (Vec<Checked>, Vec<(&str, Stop)>) {
     let (mut results, mut unreadable) = (Vec::new(), Vec::new());
     for which in &args.models {
         match read_model(which) {
-            Ok(source) => results.push(check(source, which)),
+            Ok(mut source) => {
+                // Editors do not show it, and do not count it as a column.
+                if let Some(text) = source.text.strip_prefix('\u{feff}') {
+                    source.text = text.to_owned();
+                }
+                results.push(check(source, which));
+            }
             Err(stop) => unreadable.push((which.as_str(), stop)),
         }
     }

@@ -95,4 +95,7 @@ async fn text_shows_the_line_a_caret_and_the_remedy() {
     assert_eq!((lines[at + 3], lines[at + 4]), (text, "   |                                    ^^^"));
     assert_eq!(lines[at + 6], "   = help: keep one");
     assert!(lines[lines.len() - 2].ends_with(": 2 errors") && lines[lines.len() - 1].contains("explain C106"));
+    // As Windows writes it: the same text, the same places.
+    std::fs::write(&file, format!("\u{feff}{}", FAULTY.replace('\n', "\r\n"))).unwrap();
+    assert_eq!(tablekeeper(&["check", file.to_str().unwrap()]).await.out, ran.out);
 }

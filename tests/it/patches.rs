@@ -60,9 +60,10 @@ fn orders() -> Vec<Json> {
         order("date", json!({"Date": "31/01/2026"})),
         order("text", json!({"Total": "12.50", "expires": "4102444800"})),
         order("milli", json!({"expires": 4_102_444_800_000_i64})),
+        order("nil", json!({"Total": null})),
         order("type", json!({"Type": "ORDER"})),
         order("lost", json!({"Status": "Lost", "GSI1SK": "Lost#2026-01-02"})),
-        json!({"PK": "ORD#Z", "SK": "LINE#7", "Number": 7, "Note": "unpadded"}),
+        json!({"PK": "ORD#Z", "SK": "LINE#7", "Number": 7, "Note": "unpadded", "Parts": [{"b": 1}, "c"]}),
     ]
 }
 
@@ -163,6 +164,7 @@ fn value(json: &Json) -> AttributeValue {
         "S" => AttributeValue::S(text(inner).to_owned()),
         "N" => AttributeValue::N(text(inner).to_owned()),
         "NULL" => AttributeValue::Null(true),
+        "M" => AttributeValue::M(attributes(inner)),
         "L" => AttributeValue::L(inner.as_array().unwrap().iter().map(value).collect()),
         other => panic!("{other}"),
     }
@@ -196,7 +198,7 @@ async fn safe_patches_mend_what_they_say(endpoint: &str) {
     let (safe, others): (Vec<&Json>, Vec<&Json>) = patches.iter().partition(|line| line["safe"] == true);
     let mut keys: Vec<&str> = safe.iter().map(|line| text(&line["key"]["PK"]).trim_start_matches("ORD#")).collect();
     keys.sort_unstable();
-    assert_eq!(keys, ["case", "date", "half", "lacking", "milli", "sparse", "stale", "text", "type"]);
+    assert_eq!(keys, ["case", "date", "half", "lacking", "milli", "nil", "sparse", "stale", "text", "type"]);
     let left = others.iter().find(|line| line["request"].is_null()).unwrap();
     assert_eq!(left["leaves"], json!({"code": "A303", "attribute": "Status"}));
     assert_eq!(left["reason"], "which value was meant is not known");
@@ -268,10 +270,10 @@ async fn of_a_file_patches_alone_can_be_the_output() {
     let ran = tablekeeper(&[&audit[..], &["--suggest-patches", "-"]].concat()).await;
     assert_eq!(ran.code, 1, "{}", ran.err);
     let lines = lines(&ran.out);
-    assert_eq!(lines.len(), 10, "{}", ran.out);
+    assert_eq!(lines.len(), 11, "{}", ran.out);
     let tables: Vec<&Json> = lines.iter().filter_map(|line| line["request"].get("TableName")).collect();
-    assert!(tables.len() == 8 && tables.iter().all(|name| *name == "other"), "{tables:?}");
-    assert!(ran.err.contains("8 safe patches, 1 unsafe; 1 finding without one; nothing was sent"), "{}", ran.err);
+    assert!(tables.len() == 9 && tables.iter().all(|name| *name == "other"), "{tables:?}");
+    assert!(ran.err.contains("9 safe patches, 1 unsafe; 1 finding without one; nothing was sent"), "{}", ran.err);
     let nowhere = path("no/such/folder");
     let ran = tablekeeper(&[&audit[..], &["--suggest-patches", &nowhere]].concat()).await;
     assert_eq!((ran.code, ran.out.as_str()), (2, ""));
