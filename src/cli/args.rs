@@ -31,23 +31,31 @@ const EXAMPLES: &str = "Examples:
 #[derive(Debug, Parser)]
 #[command(version, max_term_width = 110, after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 pub struct Cli {
-    /// How to print results; jsonl, csv and html are for `audit`
+    /// How to print results
     #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
     pub format: Format,
     #[command(subcommand)]
     pub command: Command,
 }
 
+/// What `--format` takes; what a command does not print it refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
+    /// For people
     Text,
+    /// For programs
     Json,
+    /// JSON lines; `audit` only
     Jsonl,
+    /// The findings alone; `audit` only
     Csv,
+    /// One page; `audit` only
     Html,
+    /// SARIF 2.1.0, for code scanners and editors; `check` only
+    Sarif,
 }
 
-/// What every command can print.
+/// How every command can print its results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputFormat {
     Text,
@@ -56,11 +64,16 @@ pub enum OutputFormat {
 
 impl Format {
     /// The format, if it is one of every command's.
-    pub fn common(self) -> Option<OutputFormat> {
+    pub fn common(self) -> anyhow::Result<OutputFormat> {
         match self {
-            Format::Text => Some(OutputFormat::Text),
-            Format::Json => Some(OutputFormat::Json),
-            Format::Jsonl | Format::Csv | Format::Html => None,
+            Format::Text => Ok(OutputFormat::Text),
+            Format::Json => Ok(OutputFormat::Json),
+            Format::Jsonl | Format::Csv | Format::Html => {
+                anyhow::bail!("only `audit` prints jsonl, csv and html; use --format json or text here")
+            }
+            Format::Sarif => {
+                anyhow::bail!("only `check` prints SARIF, which is about lines of files; use --format text or json")
+            }
         }
     }
 }
@@ -227,7 +240,10 @@ pub enum OnGapArg {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example: tablekeeper check models/quality.toml")]
+#[command(after_help = "\
+Examples:
+  tablekeeper check models/quality.toml
+  tablekeeper check models/*.toml --format sarif > check.sarif  for code scanners")]
 pub struct CheckArgs {
     /// Model files, or names of shipped models
     #[arg(required = true, value_name = "FILE|NAME")]

@@ -1,5 +1,6 @@
 //! `audit`: which items break the conventions, how many, and out of how many?
 
+mod beside;
 mod machine;
 mod text;
 
@@ -7,11 +8,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tablekeeper::adapters::files::audit::{self, Options, Reading};
-use tablekeeper::adapters::files::{Input, Source, SourceError, TempFiles};
+use tablekeeper::adapters::files::{Input, Source, SourceError};
 use tablekeeper::adapters::page::{self, AuditPage};
 use tablekeeper::derive;
 use tablekeeper::engine::audit::{Audit, Summary, Witness as _};
-use tablekeeper::engine::cross::{Onlooker, Sight};
+use tablekeeper::engine::cross::Sight;
 use tablekeeper::model::derived::Severity;
 use tablekeeper::model::key::TableKey;
 use tablekeeper::model::spec::Model;
@@ -20,10 +21,9 @@ use super::args::{AuditArgs, Format};
 use super::connect;
 use super::context::{Exit, Outcome, Stop, model_for_table, usage};
 use super::input::{self, Superseded};
-use super::output;
-
-/// What the comparison of items with each other holds in memory before it goes on in temporary files, in bytes.
-const CROSS_MEMORY_MAX: usize = 64 * 1024 * 1024;
+use super::output::{self, warn};
+use super::patches::{Destination, Suggestions};
+use beside::Beside;
 
 /// What was found, and what could not be read.
 pub struct Audited<'m> {
@@ -37,22 +37,36 @@ pub struct Audited<'m> {
     superseded: Vec<Superseded>,
     superseded_total: usize,
     deleted: u64,
+    patches: Option<Suggestions>,
 }
 
 pub async fn run(args: &AuditArgs, format: Format) -> Outcome {
+    if format == Format::Sarif {
+        // It is about lines of files; items have keys.
+        format.common().map_err(usage)?;
+    }
     let model = model_for_table(&args.table)?;
-    let audited = match &args.items {
+    let patches_to = args.suggest_patches.as_deref().map(Destination::open).transpose()?;
+    let mut audited = match &args.items {
         Some(path) => of_source(&model, path, args)?,
         None => of_table(&model, args).await?,
     };
     input::show_faults(audited.unread.iter(), audited.unread_total, Exit::Incomplete);
     input::show_superseded(&audited.superseded, audited.superseded_total);
+    let is_taken = matches!(patches_to, Some(Destination::Stdout));
+    let said = patches_to.zip(audited.patches.take()).map(|(to, patches)| patches.finish(to)).transpose()?;
     match format {
+        // Standard output is the patches'.
+        _ if is_taken => {}
         Format::Text => text::print(&audited),
         Format::Json => machine::json(&audited)?,
         Format::Jsonl => machine::json_lines(&audited)?,
         Format::Csv => output::document(&page::audit_csv(&audited.summary, &model.table.key_names())?),
         Format::Html => output::document(page::audit_html(&audited.page())?.as_bytes()),
+        Format::Sarif => {}
+    }
+    if let (Some(said), Format::Text) = (said, format) {
+        warn(said);
     }
     let threshold = Severity::from(args.fail_on);
     Ok(match audited.summary.worst() {
@@ -66,18 +80,18 @@ async fn of_table<'m>(model: &'m Model, args: &AuditArgs) -> Result<Audited<'m>,
     let tables = connect::open(&args.table, model.clone()).await?;
     let names = model.table.key_names();
     let mut audit = Audit::new(model, args.samples.0);
-    let across = across(model);
+    let beside = Beside::new(model, args.suggest_patches.is_some());
     connect::for_each_source_item(&tables, |item| {
         if let Some(key) = TableKey::of(&item, &names) {
             let derived = derive::derive(model, &key, &item);
-            across.see(&key, &item, &derived);
+            beside.see(&key, &item, &derived);
             audit.add(&derived);
         }
     })
     .await?;
     tables.close().await;
-    across.finish(Sight::Whole, &mut audit).map_err(anyhow::Error::from)?;
-    Ok(Audited::new(model, format!("table `{}`", model.table.name), audit.finish(), None))
+    let patches = beside.finish(Sight::Whole, &mut audit)?;
+    Ok(Audited { patches, ..Audited::new(model, format!("table `{}`", model.table.name), audit.finish(), None) })
 }
 
 fn of_source<'m>(model: &'m Model, path: &Path, args: &AuditArgs) -> Result<Audited<'m>, Stop> {
@@ -86,17 +100,13 @@ fn of_source<'m>(model: &'m Model, path: &Path, args: &AuditArgs) -> Result<Audi
     let watched = bar.clone();
     let watch = move |input: Input| -> Input { Box::new(watched.wrap_read(input)) };
     let options = Options { samples: args.samples.0, watch: Arc::new(watch), ..Options::default() };
-    let done = audit::audit(model, &source, &options, || across(model));
+    let done = audit::audit(model, &source, &options, || Beside::new(model, args.suggest_patches.is_some()));
     bar.finish_and_clear();
-    let (mut audit, reading, across) = done.map_err(cannot)?;
+    let (mut audit, reading, beside) = done.map_err(cannot)?;
     let is_partial = args.partial || reading.faults.all() > 0;
     let sight = if is_partial { Sight::Partial } else { source.sight() };
-    across.finish(sight, &mut audit).map_err(anyhow::Error::from)?;
-    Ok(Audited::new(model, source.name().to_owned(), audit.finish(), Some(reading)))
-}
-
-fn across(model: &Model) -> Onlooker<'_, TempFiles> {
-    Onlooker::new(model, TempFiles::default(), CROSS_MEMORY_MAX)
+    let patches = beside.finish(sight, &mut audit)?;
+    Ok(Audited { patches, ..Audited::new(model, source.name().to_owned(), audit.finish(), Some(reading)) })
 }
 
 /// What is not there or not fit to be read is the command line's fault; a full disk is not.
@@ -123,6 +133,7 @@ impl<'m> Audited<'m> {
             superseded: Vec::new(),
             superseded_total: 0,
             deleted: 0,
+            patches: None,
         };
         if let Some(reading) = reading {
             audited.unread_total = usize::try_from(reading.faults.all()).unwrap_or(usize::MAX);

@@ -10,8 +10,10 @@ use tablekeeper::report::definition;
 
 use super::args::{CheckArgs, OutputFormat};
 use super::context::{Exit, Outcome, Source, Stop, read_model, render};
-use super::output::{GOOD, count, fault, json, line, paint};
+use super::output::{BAD, GOOD, count, fault, json, line, paint};
 use super::report;
+
+mod sarif;
 
 #[derive(Serialize)]
 struct CheckedModel<'a> {
@@ -46,15 +48,30 @@ impl Checked {
     }
 }
 
-pub fn run(args: &CheckArgs, format: OutputFormat) -> Outcome {
-    // A file that cannot be read hides nothing of the others.
+/// What became of the files: a file that cannot be read hides nothing of the others.
+fn read(args: &CheckArgs) -> (Vec<Checked>, Vec<(&str, Stop)>) {
     let (mut results, mut unreadable) = (Vec::new(), Vec::new());
     for which in &args.models {
         match read_model(which) {
-            Ok(source) => results.push(check(source, which)),
-            Err(stop) => unreadable.push(stop),
+            Ok(mut source) => {
+                // Editors do not show it, and do not count it as a column.
+                if let Some(text) = source.text.strip_prefix('\u{feff}') {
+                    source.text = text.to_owned();
+                }
+                results.push(check(source, which));
+            }
+            Err(stop) => unreadable.push((which.as_str(), stop)),
         }
     }
+    (results, unreadable)
+}
+
+fn judged(results: &[Checked]) -> Exit {
+    if results.iter().all(|result| result.ok) { Exit::Fine } else { Exit::Usage }
+}
+
+pub fn run(args: &CheckArgs, format: OutputFormat) -> Outcome {
+    let (results, mut unreadable) = read(args);
     match format {
         // Where nothing could be read there is no result.
         _ if results.is_empty() => {}
@@ -68,11 +85,22 @@ pub fn run(args: &CheckArgs, format: OutputFormat) -> Outcome {
         }
         OutputFormat::Text => results.iter().for_each(show),
     }
-    if let Some(last) = unreadable.pop() {
-        unreadable.iter().for_each(|Stop { exit, error }| fault(format_args!("{error:#}"), *exit));
+    if let Some((_, last)) = unreadable.pop() {
+        unreadable.iter().for_each(|(_, Stop { exit, error })| fault(format_args!("{error:#}"), *exit));
         return Err(last);
     }
-    Ok(if results.iter().all(|result| result.ok) { Exit::Fine } else { Exit::Usage })
+    Ok(judged(&results))
+}
+
+/// The same as SARIF, which tells of files that cannot be read as well.
+pub fn sarif(args: &CheckArgs) -> Outcome {
+    let (results, unreadable) = read(args);
+    let exit = unreadable.last().map_or_else(|| judged(&results), |(_, stop)| stop.exit);
+    let told: Vec<(&str, String)> =
+        unreadable.iter().map(|(which, stop)| (*which, format!("{:#}", stop.error))).collect();
+    told.iter().for_each(|(_, reason)| fault(reason, exit));
+    json(&sarif::log(&results, &told, exit))?;
+    Ok(exit)
 }
 
 /// `which`: how the command line names the model.
@@ -128,12 +156,27 @@ fn unknown(source: &Source, named: &ReportName, reason: &definitions::Unreadable
 fn show(result: &Checked) {
     let place = &result.files[0].0.place;
     for (source, fault) in result.faults() {
-        line(render(source, fault));
+        line(format_args!("{}\n", render(source, fault)));
     }
+    let counts = counts(result);
     match result.ok {
-        true => line(format_args!("{} {place}: {}", paint(GOOD, "sound"), result.summary)),
-        false => line(format_args!("{place}: {}", count(result.faults().count(), "fault"))),
+        true if counts.is_empty() => line(format_args!("{} {place}: {}", paint(GOOD, "sound"), result.summary)),
+        true => line(format_args!("{} {place}: {}; {counts}", paint(GOOD, "sound"), result.summary)),
+        false => line(format_args!("{} {place}: {counts}", paint(BAD, "faulty"))),
     }
+    if let Some((_, first)) = result.faults().next() {
+        line(format_args!("`tablekeeper explain {}` says more of a fault by its code", first.code));
+    }
+}
+
+/// `2 errors, 1 warning`; empty where there are no faults.
+fn counts(result: &Checked) -> String {
+    let of = |severity: Severity| {
+        let faults = result.faults().filter(|(_, fault)| fault.severity == severity).count();
+        (faults > 0).then(|| count(faults, severity.name()))
+    };
+    let counts: Vec<String> = [Severity::Error, Severity::Warning, Severity::Info].into_iter().filter_map(of).collect();
+    counts.join(", ")
 }
 
 fn fault_out<'a>(source: &'a Source, fault: &'a Fault) -> FaultOut<'a> {

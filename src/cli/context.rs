@@ -150,8 +150,9 @@ pub fn render(source: &Source, fault: &Fault) -> String {
     let is_end = |byte: &u8| *byte == b'\n';
     let from = text.as_bytes()[..span.start].iter().rposition(is_end).map_or(0, |at| at + 1);
     let to = text.as_bytes()[span.end..].iter().position(is_end).map_or(text.len(), |at| span.end + at);
-    let span = span.start - from..span.end - from;
-    let snippet = Snippet::source(&text[from..to])
+    let lines = text[from..to].strip_suffix('\r').unwrap_or(&text[from..to]);
+    let span = (span.start - from).min(lines.len())..(span.end - from).min(lines.len());
+    let snippet = Snippet::source(lines)
         .line_start(fault.position.line)
         .path(source.place.as_str())
         .annotation(AnnotationKind::Primary.span(span));

@@ -103,6 +103,11 @@ fn write_page(path: &Path, format: OutputFormat) -> Outcome {
     Ok(Exit::Fine)
 }
 
+/// The rule of that code, be it about items or files.
+pub fn rule(code: &str) -> Option<&'static Rule> {
+    all().find(|rule| rule.code == code)
+}
+
 pub fn run(args: &ExplainArgs, format: OutputFormat) -> Outcome {
     if let Some(path) = &args.page {
         return write_page(path, format);

@@ -14,6 +14,7 @@ mod init;
 mod input;
 mod load;
 mod output;
+mod patches;
 mod proof;
 mod redrive;
 mod report;
@@ -83,8 +84,10 @@ fn asks_for_json() -> bool {
 }
 
 fn dispatch(cli: Cli) -> Outcome {
-    let other = || usage(anyhow::anyhow!("only `audit` prints jsonl, csv and html; use --format json or text here"));
-    let format = cli.format.common().ok_or_else(other);
+    if let (Format::Sarif, Command::Check(args)) = (cli.format, &cli.command) {
+        return check::sarif(args);
+    }
+    let format = cli.format.common().map_err(usage);
     match cli.command {
         Command::Check(args) => check::run(&args, format?),
         Command::Derive(args) => derive::run(&args, format?),

@@ -94,6 +94,11 @@ impl<'a> Findings<'a> {
         self.list.iter().any(|finding| finding.code == code && finding.attribute.as_deref() == attribute)
     }
 
+    /// Code and attribute of each; no two findings share both.
+    pub fn places(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        self.list.iter().map(|finding| (finding.code.as_str(), finding.attribute.as_deref()))
+    }
+
     /// Takes over findings that were made before.
     pub fn extend(&mut self, findings: impl IntoIterator<Item = Finding>) {
         self.list.extend(findings);

@@ -15,21 +15,21 @@ use super::scope::{Reading, Scope};
 use crate::model::template::FormatError;
 
 /// One key attribute of an index that the entity declares.
-struct Slot<'a> {
-    attribute: &'a KeyAttribute,
-    is_sort: bool,
-    template: &'a Template,
-    actual: Option<&'a Value>,
+pub(super) struct Slot<'a> {
+    pub(super) attribute: &'a KeyAttribute,
+    pub(super) is_sort: bool,
+    pub(super) template: &'a Template,
+    pub(super) actual: Option<&'a Value>,
     /// Missing where there is no value, or one that cannot be indexed, or one that should not be there.
-    reading: Option<Reading>,
+    pub(super) reading: Option<Reading>,
 }
 
-struct Judged<'a> {
-    index: &'a Index,
-    declared: &'a EntityIndex,
+pub(super) struct Judged<'a> {
+    pub(super) index: &'a Index,
+    pub(super) declared: &'a EntityIndex,
     /// The condition of a sparse index holds.
-    wanted: bool,
-    slots: Vec<Slot<'a>>,
+    pub(super) wanted: bool,
+    pub(super) slots: Vec<Slot<'a>>,
 }
 
 pub fn check(scope: &mut Scope<'_>, findings: &mut Findings<'_>) {
@@ -52,7 +52,7 @@ pub fn check(scope: &mut Scope<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-fn read<'a>(scope: &mut Scope<'a>, declared: &'a EntityIndex, index: &'a Index) -> Judged<'a> {
+pub(super) fn read<'a>(scope: &mut Scope<'a>, declared: &'a EntityIndex, index: &'a Index) -> Judged<'a> {
     let wanted = scope.holds(&declared.when);
     let mut slots = Vec::new();
     for (name, template) in &declared.keys {
@@ -219,17 +219,17 @@ pub fn is_primary_key(scope: &Scope<'_>, name: &str) -> bool {
     table.partition_key.name == name || table.sort_key.as_ref().is_some_and(|key| key.name == name)
 }
 
-fn in_other_index(scope: &Scope<'_>, index: &Index, name: &str) -> bool {
+pub(super) fn in_other_index(scope: &Scope<'_>, index: &Index, name: &str) -> bool {
     let holds_key = |declared: &&EntityIndex| declared.keys.iter().any(|(key, _)| key == name);
     let others = scope.entity.indexes.iter().filter(|declared| declared.index != index.name);
     others.filter(holds_key).any(|declared| scope.holds(&declared.when))
 }
 
-fn in_primary_key(scope: &Scope<'_>, variable: &str) -> bool {
+pub(super) fn in_primary_key(scope: &Scope<'_>, variable: &str) -> bool {
     let templates = std::iter::once(&scope.entity.partition).chain(&scope.entity.sort);
     templates.into_iter().flat_map(Template::variables).any(|other| other.name == variable)
 }
 
-fn is_required(scope: &Scope<'_>, name: &str) -> bool {
+pub(super) fn is_required(scope: &Scope<'_>, name: &str) -> bool {
     scope.entity.attribute(name).is_some_and(|attribute| attribute.required)
 }

@@ -22,6 +22,7 @@ pub mod decode;
 pub mod findings;
 pub mod fold;
 pub mod identity;
+pub mod patch;
 pub mod references;
 pub mod rules;
 
@@ -52,25 +53,31 @@ pub fn derive(model: &Model, key: &TableKey, item: &Item) -> Derived {
     if item.is_ours() {
         return Derived::default();
     }
+    let (entity, counts, rows, findings) = judge(model, key, item);
+    finish(entity, counts, rows, findings)
+}
+
+/// The same before the findings are cut to [`findings::FINDINGS_MAX`] and become rows themselves.
+fn judge<'a>(
+    model: &'a Model,
+    key: &'a TableKey,
+    item: &Item,
+) -> (Option<&'a Entity>, Vec<Contribution>, Vec<Row>, Findings<'a>) {
     let item = with_key(model, key, item);
     let mut findings = Findings::new(model, key);
     match recognise::recognise(model, key, &item) {
         Recognised::One(entity) => {
             findings.of_entity(Some(&entity.name));
             let (counts, rows) = of_entity(model, entity, key, &item, &mut findings);
-            finish(Some(entity), counts, rows, findings)
+            return (Some(entity), counts, rows, findings);
         }
         Recognised::None { by_key, by_partition } => {
             k102::found(model, key, &item, &by_key, &by_partition, &mut findings);
-            strings::check_raw(key_names(model), key, &model.delimiter, &mut findings);
-            finish(None, Vec::new(), Vec::new(), findings)
         }
-        Recognised::Several(entities) => {
-            k103::found(key, &entities, &mut findings);
-            strings::check_raw(key_names(model), key, &model.delimiter, &mut findings);
-            finish(None, Vec::new(), Vec::new(), findings)
-        }
+        Recognised::Several(entities) => k103::found(key, &entities, &mut findings),
     }
+    strings::check_raw(key_names(model), key, &model.delimiter, &mut findings);
+    (None, Vec::new(), Vec::new(), findings)
 }
 
 /// What is derived where the item's content is not known or not storable: one finding of family P9, with its row and totals.

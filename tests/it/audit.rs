@@ -92,7 +92,7 @@ async fn a_full_export_is_counted_out_of_how_many_and_a_damaged_one_is_incomplet
     let line = |number: usize| json!({"Item": typed(&order(number, number.is_multiple_of(10)))}).to_string();
     let files: Vec<Vec<String>> = [0..40, 40..40, 40..100].map(|numbers| numbers.map(line).collect()).into();
     let export = place.export("FULL_EXPORT", "AWSDynamoDB/01-a/data", &files);
-    let found = judged(&export, &["--samples", "3"], 1).await;
+    let found = judged(&export, &["--partial", "--samples", "3"], 1).await;
     let g201 = rule(&found, "G201");
     let counted = json!({"code": "G201", "name": "index-key-stale", "severity": "error", "entity": "WorkOrder",
         "checked": 100, "failed": 10, "percent": 10.0, "undecidable": 0, "findings": 10, "shown": 3});
@@ -102,10 +102,13 @@ async fn a_full_export_is_counted_out_of_how_many_and_a_damaged_one_is_incomplet
         (&json!(100), &json!(10), &json!({"error": 10}))
     );
     assert_eq!(found["findings"].as_array().unwrap().len(), 3);
+    // It is the whole table, if nobody says otherwise: the technician is not there.
+    let alone = judged(&export, &[], 1).await;
+    assert_eq!((&rule(&alone, "X501")["failed"], &rule(&found, "X501")["undecidable"]), (&json!(100), &json!(100)));
     // The folder above is as good, and the sample is the same each time.
-    let again = judged(&place.path(""), &["--samples", "3"], 1).await;
+    let again = judged(&place.path(""), &["--partial", "--samples", "3"], 1).await;
     assert_eq!(again["findings"], found["findings"]);
-    assert_eq!(judged(&export, &["--samples", "all"], 1).await["findings"].as_array().unwrap().len(), 10);
+    assert_eq!(judged(&export, &["--partial", "--samples", "all"], 1).await["findings"].as_array().unwrap().len(), 10);
 
     let data = place.path("AWSDynamoDB/01-a/data/2.json.gz");
     let whole = std::fs::read(&data).unwrap();

@@ -2,6 +2,7 @@
 
 mod answers;
 mod audit;
+mod check;
 mod contract;
 mod credentials;
 mod embedded;
@@ -16,6 +17,7 @@ mod limits;
 mod lost_answer;
 mod operations;
 mod own;
+mod patches;
 mod patterns;
 mod program;
 mod proxy;

@@ -17,6 +17,7 @@ Examples:
   tablekeeper audit --model my-model.toml --items AWSDynamoDB/01693685827463-2d8752fd
   tablekeeper audit --model my-model.toml --items people.csv --fail-on error
   tablekeeper audit --model my-model.toml --items items.jsonl --format html > audit.html
+  tablekeeper audit --model my-model.toml --suggest-patches patches.jsonl
 
 A source is one of
   jsonl      JSON lines of plain items or of {\"Item\": DynamoDB JSON}, plain or gzip
@@ -30,7 +31,15 @@ many items were checked, how many of them failed, and for how many nobody can sa
 findings a sample is printed, the same each time.
 
 --format jsonl prints a finding a line and the counts in the last one, csv the findings
-alone, html one page.")]
+alone, html one page.
+
+A line of patches.jsonl is {\"safe\",\"mends\",\"reason\",\"operation\",\"request\",...}: a request as the AWS
+CLI takes it, conditional on every value that it rests on, or (\"request\":null) a finding
+that no patch mends, and why. Nothing is applied. To read the safe ones, and to send them:
+  jq -c 'select(.safe).request' patches.jsonl
+  jq -c 'select(.safe).request' patches.jsonl |
+    while read -r request; do aws dynamodb update-item --cli-input-json \"$request\"; done
+A refused one (ConditionalCheckFailedException) met an item that has changed: audit again.")]
 pub struct AuditArgs {
     #[command(flatten)]
     pub table: TableArgs,
@@ -46,6 +55,10 @@ pub struct AuditArgs {
     /// Most findings that are printed of each rule and entity; `all` needs memory for all of them
     #[arg(long, value_name = "N|all", default_value_t = Samples(SAMPLES_DEFAULT))]
     pub samples: Samples,
+    /// Write requests that would mend the items to this file, as JSON lines; - for standard output, in place of the findings.
+    /// Nothing is ever applied
+    #[arg(long, value_name = "FILE")]
+    pub suggest_patches: Option<PathBuf>,
     /// Exit with 1 only for findings as grave as this, or graver
     #[arg(long, value_enum, value_name = "SEVERITY", default_value_t = FailOn::Info)]
     pub fail_on: FailOn,

@@ -120,7 +120,7 @@ fn nearly_good(model: Model, items: Vec<Item>) -> impl Strategy<Value = (Model, 
     })
 }
 
-fn any_case() -> impl Strategy<Value = (Model, TableKey, Item)> {
+pub(in crate::derive) fn any_case() -> impl Strategy<Value = (Model, TableKey, Item)> {
     let mut broad = quality();
     broad.table.ttl = Some("ttl".into());
     let ((quality_model, quality_items), (skills_model, skills_items)) = (shipped::quality(), shipped::skills());

@@ -2,10 +2,10 @@
 
 mod catalogue;
 mod faults;
-mod laws;
+pub(super) mod laws;
 mod messages;
 mod quality;
-mod shipped;
+pub(super) mod shipped;
 mod skills;
 mod strings;
 mod times;

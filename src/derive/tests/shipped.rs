@@ -20,6 +20,10 @@ pub fn quality() -> (Model, Vec<Item>) {
     shipped!("quality", "quality.items")
 }
 
+pub fn inspection() -> (Model, Vec<Item>) {
+    shipped!("inspection", "inspection.items")
+}
+
 pub fn skills() -> (Model, Vec<Item>) {
     shipped!("skills", "skills.items")
 }
