@@ -22,6 +22,7 @@ pub mod decode;
 pub mod findings;
 pub mod fold;
 pub mod identity;
+pub mod propose;
 pub mod rules;
 
 mod counts;
