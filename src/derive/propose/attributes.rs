@@ -35,12 +35,14 @@ pub fn examine_all(items: &[&Item], excluded: &BTreeSet<&str>) -> Vec<Examined> 
     let names: Vec<&str> =
         universe.into_iter().filter(|name| !excluded.contains(name) && is_declarable(name)).collect();
     let mut aliases: BTreeMap<&str, &str> = BTreeMap::new();
+    let uses = |name: &str| items.iter().filter(|item| item.get(name).is_some()).count();
+    let uses: BTreeMap<&str, usize> = names.iter().map(|name| (*name, uses(name))).collect();
     for (at, first) in names.iter().enumerate() {
         for second in &names[at + 1..] {
             let is_free = |name: &str| !aliases.contains_key(name) && !aliases.values().any(|main| *main == name);
-            if is_free(first) && is_free(second) && are_spellings(items, first, second) {
-                let uses = |name: &str| items.iter().filter(|item| item.get(name).is_some()).count();
-                let (main, alias) = if uses(second) > uses(first) { (*second, *first) } else { (*first, *second) };
+            let all = uses[first] + uses[second] == items.len();
+            if all && is_free(first) && is_free(second) && are_spellings(items, first, second) {
+                let (main, alias) = if uses[second] > uses[first] { (*second, *first) } else { (*first, *second) };
                 aliases.insert(alias, main);
             }
         }
@@ -159,7 +161,7 @@ fn format_of(name: &str, values: &[&Value], remarks: &mut Vec<String>) -> Option
         remarks.push("milliseconds: as a time to live they would never expire an item".to_owned());
     }
     let texts: Vec<&str> = values.iter().filter_map(|value| value.as_text()).collect();
-    if texts.len() == values.len() && texts.iter().all(|text| text.parse::<f64>().is_ok()) {
+    if texts.len() == values.len() && texts.iter().all(|text| is_number(text)) {
         remarks.push(match is_named {
             true => "check: a time as text; a time to live must be a number".to_owned(),
             false => "numbers as text: they sort as text, 10 before 9".to_owned(),
@@ -168,6 +170,13 @@ fn format_of(name: &str, values: &[&Value], remarks: &mut Vec<String>) -> Option
         remarks.push("times without a zone: write Z or an offset, then declare a format".to_owned());
     }
     None
+}
+
+/// Digits as a program writes them: a telephone's number begins with a sign or a zero.
+fn is_number(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    is_plain && (digits == "0" || !digits.starts_with('0') || digits.starts_with("0.")) && text.parse::<f64>().is_ok()
 }
 
 /// The values, if they are few and come again.

@@ -16,6 +16,9 @@ use super::share::Share;
 /// More values than this are no condition that somebody would have written.
 const CONDITION_VALUES_MAX: usize = 12;
 
+/// What attributes are called that decide such things, most telling first.
+const TELLING: [&str; 6] = ["status", "state", "type", "kind", "role", "active"];
+
 /// Adds the indexes that items of the group are in.
 pub fn fill(
     entity: &mut EntityDraft,
@@ -45,7 +48,7 @@ pub fn fill(
                 Some(condition) => {
                     remarks.push(format!(
                         "guess: {} %: `{}` decides",
-                        Share { agree: share.of, of: share.of }.percent(),
+                        Share { agree: share.agree, of: share.agree }.percent(),
                         condition.attribute
                     ));
                     when.push(condition);
@@ -129,10 +132,11 @@ fn reason(group: &Group<'_>, inside: &[bool], index: &Index) -> Option<Condition
         let is_short =
             within.iter().all(|text| !text.is_empty() && text.len() <= 60 && !text.chars().any(char::is_control));
         let fits = within.is_disjoint(&without) && is_short && within.len() <= CONDITION_VALUES_MAX;
-        // A value an item proves nothing.
+        // A value an item proves nothing; a number or a time is no reason that somebody would have written.
         let comes_again = within.len() + without.len() < group.items.len() || within.len() == 1;
-        let is_id = names::plain(name).ends_with("id");
-        (fits && comes_again).then(|| (is_id, within.len() + without.len(), name, within))
+        let is_word = within.iter().all(|text| names::is_word(text));
+        let rank = TELLING.iter().position(|word| names::plain(name).ends_with(word)).unwrap_or(TELLING.len());
+        (fits && comes_again && is_word).then(|| (rank, within.len() + without.len(), name, within))
     });
     let (_, _, name, values) = explaining.min()?;
     Some(Condition { attribute: name.to_owned(), values: values.into_iter().collect() })

@@ -5,12 +5,15 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::derive::render;
-use crate::model::template::{Pad, Template};
+use crate::model::template::{Case, Pad, Template};
 use crate::model::value::{Item, Kind, Value};
 
 use super::groups::parts;
 use super::names;
 use super::share::Share;
+
+/// From how many of a hundred items on an attribute that agrees with a part of the key is worth a remark.
+const NEAR_PERCENT: usize = 70;
 
 /// What is known of the whole sample when one group's keys are read.
 pub struct Hints<'h> {
@@ -48,17 +51,15 @@ pub struct Unified {
 pub struct Unifier<'a, 'h> {
     items: &'a [&'a Item],
     hints: &'h Hints<'h>,
-    /// The entity's name, for a key that is one bare variable.
-    entity: &'h str,
     /// Attributes that items of the group have, which no variable may be called by chance.
     attributes: BTreeSet<&'a str>,
     variables: Vec<(String, String, Vec<Option<Cow<'a, str>>>)>,
 }
 
 impl<'a, 'h> Unifier<'a, 'h> {
-    pub fn new(items: &'a [&'a Item], entity: &'h str, hints: &'h Hints<'h>) -> Unifier<'a, 'h> {
+    pub fn new(items: &'a [&'a Item], hints: &'h Hints<'h>) -> Unifier<'a, 'h> {
         let attributes = items.iter().flat_map(|item| item.0.keys()).map(|name| name.as_str()).collect();
-        Unifier { items, hints, entity, attributes, variables: Vec::new() }
+        Unifier { items, hints, attributes, variables: Vec::new() }
     }
 
     /// The template of one key attribute; `None` if no item has it.
@@ -117,7 +118,8 @@ impl<'a, 'h> Unifier<'a, 'h> {
         let is_first_of_several = place.at == 0 && place.last > 0;
         let is_whole = place.last == 0;
         let is_known = names::is_constant(value) || is_whole && self.hints.shared.contains(value);
-        let is_own = || self.attribute_of(&values, before).is_some();
+        let is_own =
+            || self.attribute_of(&values, before).is_some_and(|(_, format, _)| matches!(format, Format::Plain));
         let is_literal = match () {
             () if value.is_empty() => true,
             () if self.hints.varying.contains(value) => false,
@@ -144,7 +146,8 @@ impl<'a, 'h> Unifier<'a, 'h> {
                 Format::Plain => format!("{{{name}}}"),
                 Format::Pad(pad) if pad.fraction == 0 => format!("{{{name}:0{}}}", pad.integer),
                 Format::Pad(pad) => format!("{{{name}:0{}.{}}}", pad.integer, pad.fraction),
-                Format::Lower => format!("{{{name}:lower}}"),
+                Format::Case(Case::Lower) => format!("{{{name}:lower}}"),
+                Format::Case(Case::Upper) => format!("{{{name}:upper}}"),
             };
             let pad = if let Format::Pad(pad) = format { Some(pad) } else { None };
             let note =
@@ -152,7 +155,7 @@ impl<'a, 'h> Unifier<'a, 'h> {
             return (written, Some(Use { attribute: name, pad }), note);
         }
         let same = self.variables.iter().find_map(|(name, literal, others)| {
-            let share = agreement(&values, others, literal == before)?;
+            let share = agreement(&values, others, !before.is_empty() && literal == before)?;
             Some((name.clone(), share))
         });
         if let Some((name, share)) = same {
@@ -162,8 +165,29 @@ impl<'a, 'h> Unifier<'a, 'h> {
         }
         let name = self.free_name(place, &values, before);
         let written = format!("{{{name}}}");
+        let note = self.near(&name, &values);
         self.variables.push((name, before.to_owned(), values));
-        (written, None, None)
+        (written, None, note)
+    }
+
+    /// An attribute that most of these values are equal to: the key may be made of it, and the rest be wrong.
+    fn near(&self, name: &str, values: &[Option<Cow<'a, str>>]) -> Option<String> {
+        let names = self.attributes.iter().filter(|name| !self.hints.excluded.contains(**name));
+        let shares = names.map(|attribute| {
+            let pairs = self
+                .items
+                .iter()
+                .zip(values)
+                .filter_map(|(item, value)| Some((item.get(attribute), value.as_deref()?)));
+            let agrees =
+                |(own, text): (Option<&Value>, &str)| own.and_then(render::plain).is_some_and(|own| own == text);
+            (Share::count(pairs.map(agrees)), attribute)
+        });
+        let (share, attribute) = shares.max_by_key(|(share, _)| share.agree)?;
+        let distinct: BTreeSet<&str> = values.iter().flatten().map(AsRef::as_ref).collect();
+        (share.agree >= 3 && distinct.len() > 1 && share.agree * 100 >= share.of * NEAR_PERCENT).then(|| {
+            format!("check: `{name}` is `{attribute}` in {share}; if the key is made of it, write {{{attribute}}}")
+        })
     }
 
     /// The attribute that gives these values, in all items that have them.
@@ -193,29 +217,23 @@ impl<'a, 'h> Unifier<'a, 'h> {
         if let Some(share) = agree(&|value| render::plain(value).map(Cow::into_owned)) {
             return Some((Format::Plain, share));
         }
-        let pad = pairs().find_map(|(_, text)| pad_of(text))?;
-        let padded = |value: &Value| value.as_number().and_then(|number| pad.write(number).ok());
-        if let Some(share) = agree(&padded) {
-            return Some((Format::Pad(pad), share));
+        if let Some(pad) = pairs().find_map(|(_, text)| pad_of(text)) {
+            let padded = |value: &Value| value.as_number().and_then(|number| pad.write(number).ok());
+            return agree(&padded).map(|share| (Format::Pad(pad), share));
         }
-        agree(&|value| value.as_text().map(str::to_lowercase)).map(|share| (Format::Lower, share))
+        let lower = |value: &Value| value.as_text().map(str::to_lowercase);
+        let upper = |value: &Value| value.as_text().map(str::to_uppercase);
+        let lower = agree(&lower).map(|share| (Format::Case(Case::Lower), share));
+        lower.or_else(|| agree(&upper).map(|share| (Format::Case(Case::Upper), share)))
     }
 
     fn free_name(&self, place: Place<'_>, values: &[Option<Cow<'a, str>>], before: &str) -> String {
         let is_time = values.iter().flatten().all(|value| names::begins_with_time(value));
-        let name = names::variable(before);
-        let name = name.or_else(|| is_time.then(|| "time".to_owned()));
-        let bare = || {
-            names::variable(if place.last == 0 && names::is_made_for_keys(place.key) && place.key.len() < 3 {
-                self.entity
-            } else {
-                place.key
-            })
-        };
-        let numbered = || format!("part{}", place.at + 1);
-        let name = name.or_else(|| if place.last == 0 { bare() } else { None }).unwrap_or_else(numbered);
-        let is_taken =
-            |name: &str| self.attributes.contains(name) || self.variables.iter().any(|(other, ..)| other == name);
+        let name = if is_time { Some("time".to_owned()) } else { names::variable(before) };
+        let bare = || if place.last == 0 { names::variable(place.key) } else { None };
+        let name = name.or_else(bare).unwrap_or_else(|| format!("part{}", place.at + 1));
+        let is_attribute = |name: &str| self.attributes.contains(name) && !self.hints.excluded.contains(name);
+        let is_taken = |name: &str| is_attribute(name) || self.variables.iter().any(|(other, ..)| other == name);
         if !is_taken(&name) {
             return name;
         }
@@ -236,7 +254,7 @@ struct Place<'k> {
 enum Format {
     Plain,
     Pad(Pad),
-    Lower,
+    Case(Case),
 }
 
 type Column<'a> = Vec<Option<Cow<'a, str>>>;

@@ -217,7 +217,7 @@ fn entity(
     all: usize,
 ) -> EntityDraft {
     let table = &draft.table;
-    let mut unifier = Unifier::new(&group.items, &group.name, hints);
+    let mut unifier = Unifier::new(&group.items, hints);
     let mut uses: Vec<Use> = Vec::new();
     let mut key_notes = Vec::new();
     let mut key = |unifier: &mut Unifier<'_, '_>, key: &KeyAttribute| -> Template {

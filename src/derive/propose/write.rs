@@ -33,8 +33,9 @@ pub fn write(draft: &Draft) -> Written {
         match &entity.withheld {
             None => text.push_str(&block),
             Some(reason) => {
-                comments(&mut text, &[String::new(), format!("check: left out, because {reason}")]);
-                comments(&mut text, &block.lines().map(str::to_owned).collect::<Vec<_>>());
+                text.push('\n');
+                comments(&mut text, &[format!("check: left out, because {reason}")]);
+                comments(&mut text, &block.trim_start().lines().map(str::to_owned).collect::<Vec<_>>());
             }
         }
         entities.push(start..text.lines().count() + 1);

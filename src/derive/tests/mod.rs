@@ -4,7 +4,7 @@ mod faults;
 mod laws;
 mod messages;
 mod quality;
-mod shipped;
+pub(in crate::derive) mod shipped;
 mod skills;
 
 use super::derive;

@@ -1,1 +1,0 @@
-//! Proposals for small tables.
