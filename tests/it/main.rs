@@ -2,6 +2,7 @@
 
 mod answers;
 mod contract;
+mod corpus;
 mod credentials;
 mod embedded;
 mod exits;
@@ -17,6 +18,7 @@ mod operations;
 mod own;
 mod patterns;
 mod program;
+mod proposals;
 mod proxy;
 mod random;
 mod reconcile;

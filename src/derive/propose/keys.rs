@@ -198,7 +198,8 @@ impl<'a, 'h> Unifier<'a, 'h> {
             let (format, share) = self.format_of(name, values)?;
             let related = is_related(name, before);
             // One short value that is the same twice proves nothing.
-            let proves = distinct.len() > 1 || related || distinct.iter().all(|value| value.len() >= 4);
+            let proves =
+                distinct.len() > 1 || related || distinct.iter().all(|value| value.len() >= 4 || is_name(value));
             let plain = matches!(format, Format::Plain);
             proves.then_some(((related, plain, is_id(name), std::cmp::Reverse(*name)), format, share))
         });
@@ -284,8 +285,14 @@ fn agreement(a: &[Option<Cow<'_, str>>], b: &[Option<Cow<'_, str>>], same_litera
     let pairs = || a.iter().zip(b).filter_map(|(a, b)| a.as_deref().zip(b.as_deref()));
     let share = Share::count(pairs().map(|(a, b)| a == b));
     let distinct: BTreeSet<&str> = pairs().map(|(a, _)| a).collect();
-    let is_telling = |value: &&str| value.len() >= 4 && value.chars().any(char::is_alphabetic);
-    (share.holds() && (distinct.len() > 1 || same_literal || distinct.iter().all(is_telling))).then_some(share)
+    (share.holds() && (distinct.len() > 1 || same_literal || distinct.iter().all(|value| is_name(value))))
+        .then_some(share)
+}
+
+/// `tech001` or `P7` names one thing; `12345` may number several.
+fn is_name(value: &str) -> bool {
+    let has_letter = value.chars().any(char::is_alphabetic);
+    has_letter && (value.len() >= 4 || value.chars().any(|c| c.is_ascii_digit()))
 }
 
 fn is_id(name: &str) -> bool {
