@@ -53,7 +53,8 @@ pub struct Unifier<'a, 'h> {
     hints: &'h Hints<'h>,
     /// Attributes that items of the group have, which no variable may be called by chance.
     attributes: BTreeSet<&'a str>,
-    variables: Vec<(String, String, Vec<Option<Cow<'a, str>>>)>,
+    /// Name, the literal before it where it was first seen, and values.
+    variables: Vec<(String, String, Column<'a>)>,
 }
 
 impl<'a, 'h> Unifier<'a, 'h> {
