@@ -91,6 +91,7 @@
 //! - *Why the counts are exact*: [`plan::delta`], [`engine::commit`], then the random histories in `src/engine/tests/`, which run
 //!   on the [simulated DynamoDB](adapters::sim) and have its [auditor](adapters::sim::auditor) check I1, I2 and I4 after every commit.
 //! - *How the stream is read*: [`engine::shards`], a state table without I/O, and [`engine::worker`], which drives it.
+//! - *Where a model comes from*: [`derive::propose`], which makes one from a sample of items.
 //! - *A new rule*: a file beside its family in `src/derive/rules/`, its line in [`derive::rules::RULES`], its code in
 //!   [`model::rule::ITEM_CODES`], a case that breaks it and one that keeps it in `src/derive/tests/catalogue.rs`. *A new adapter*: implement a trait of [`engine::ports`].
 //!

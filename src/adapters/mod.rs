@@ -3,6 +3,7 @@
 //! - `dynamodb`: the ports on the AWS SDK; `embedded`: a DynamoDB in this process behind the same SDK;
 //! - `lambda`: the stream as AWS Lambda delivers it; `cloud`: other services of AWS, where it leaves what it gave up;
 //! - `files`: items in files; `definitions`, `analytics` and `page`: reports as they are named, by SQL, as pages and CSV;
+//! - [`schema`]: table designs of AWS's DynamoDB MCP server;
 //! - `log` and `http`: a running worker's log lines, metrics and health;
 //! - `bucket`: files that go to S3; `sinks`: where notifications go;
 //! - `clock`: real time;
@@ -33,6 +34,7 @@ pub mod lambda;
 pub mod log;
 #[cfg(feature = "reports")]
 pub mod page;
+pub mod schema;
 pub mod sim;
 #[cfg(feature = "worker")]
 pub mod sinks;

@@ -1,5 +1,7 @@
 //! The command line's shape. Help texts and examples live here, what the commands do in their own files.
 
+mod init;
+
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -9,7 +11,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use tablekeeper::engine::checkpoint::DEFAULT_CONSUMER;
 use tablekeeper::engine::reconcile::{SEGMENTS_DEFAULT, SEGMENTS_MAX};
 use tablekeeper::engine::verify::VerifyOptions;
-use tablekeeper::model::shipped::SHIPPED;
+
+pub use init::InitArgs;
 
 mod audit;
 
@@ -84,7 +87,7 @@ pub enum Command {
     Demo(DemoArgs),
     /// Read the table's stream and keep all derived items true until told to stop (SIGINT or SIGTERM)
     Worker(WorkerArgs),
-    /// Write the files to begin with: a model, a stack's parameters and its template
+    /// Write the files to begin with: a model, also proposed from a table or a file of items, a stack's parameters and its template
     Init(InitArgs),
     /// Check a model file; all of its faults at once, with line and column
     Check(CheckArgs),
@@ -463,33 +466,6 @@ pub struct ExplainArgs {
     /// Write all rules in full as one page: HTML where the name ends in `.html`, else Markdown; `-` is standard output
     #[arg(long, value_name = "FILE|-", conflicts_with = "code")]
     pub page: Option<std::path::PathBuf>,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  tablekeeper init                                      a small example
-  tablekeeper init --name orders --out orders           the same under a name
-  tablekeeper init --from-model quality --name plant-7  a shipped model
-Nothing is overwritten.")]
-pub struct InitArgs {
-    #[command(flatten)]
-    pub from: InitFrom,
-    /// Name of the model and of its table: 3 to 64 of letters, digits, `_`, `-`; default: that of the model begun with
-    #[arg(long, value_name = "NAME")]
-    pub name: Option<String>,
-    /// Where to write
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    pub out: PathBuf,
-}
-
-/// What to begin with; by default a small example.
-#[derive(Debug, Args)]
-#[group(multiple = false)]
-pub struct InitFrom {
-    /// Begin with a copy of a shipped model
-    #[arg(long, value_name = "NAME", value_parser = clap::builder::PossibleValuesParser::new(SHIPPED.map(|model| model.name)))]
-    pub from_model: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -59,7 +59,12 @@ pub struct Database {
 impl Database {
     /// The database that the arguments name; `make` is leave to begin an embedded one in a directory that has none.
     pub async fn open(args: &TableArgs, make: bool) -> Result<Database, Stop> {
-        if let Some(dir) = &args.data_dir {
+        Database::at(args.endpoint.as_deref(), args.data_dir.as_deref(), make).await
+    }
+
+    /// The same by its endpoint or its directory.
+    pub async fn at(endpoint: Option<&str>, data_dir: Option<&Path>, make: bool) -> Result<Database, Stop> {
+        if let Some(dir) = data_dir {
             if !make && !Embedded::is_in(dir) {
                 return Err(usage(no_database(dir)));
             }
@@ -69,8 +74,8 @@ impl Database {
             return Database::embedded(Some(dir)).await;
         }
         let options = ConnectionOptions {
-            endpoint: args.endpoint.clone(),
-            local: args.endpoint.as_deref().is_some_and(is_loopback) && !has_credentials(),
+            endpoint: endpoint.map(str::to_owned),
+            local: endpoint.is_some_and(is_loopback) && !has_credentials(),
             ..ConnectionOptions::default()
         };
         let connection = Connection::open(options).await.map_err(usage)?;
@@ -86,20 +91,24 @@ impl Database {
 
     /// The user's table as it is; it must be there and have the keys that the model declares.
     pub async fn table(&self, table: &Table) -> Result<TableInfo, Stop> {
-        let cannot = || format!("cannot use the table `{}`", table.name);
-        let info = match self.connection.describe_table(&table.name).await {
-            Ok(info) => info,
+        let info = self.describe(&table.name).await?;
+        keys_agree(table, &info).with_context(|| cannot_use(&table.name)).map_err(usage)?;
+        Ok(info)
+    }
+
+    /// A table as it is, whatever its keys.
+    pub async fn describe(&self, name: &str) -> Result<TableInfo, Stop> {
+        match self.connection.describe_table(name).await {
+            Ok(info) => Ok(info),
             Err(StoreError::NoTable(name)) if self.embedded.is_some() => {
-                return Err(usage(self.no_table(&name).await.context(cannot())));
+                Err(usage(self.no_table(&name).await.context(cannot_use(&name))))
             }
             // A database that is not to be reached may be there later: whoever starts the program may try again.
             Err(error) => {
                 let stop = if error.can_retry() { Stop::from } else { usage };
-                return Err(stop(anyhow::Error::new(error).context(cannot())));
+                Err(stop(anyhow::Error::new(error).context(cannot_use(name))))
             }
-        };
-        keys_agree(table, &info).with_context(cannot).map_err(usage)?;
-        Ok(info)
+        }
     }
 
     /// Nobody mistakes a Region here: what there is says most.
@@ -120,6 +129,10 @@ impl Database {
             embedded.shutdown().await;
         }
     }
+}
+
+fn cannot_use(table: &str) -> String {
+    format!("cannot use the table `{table}`")
 }
 
 fn no_database(dir: &Path) -> anyhow::Error {

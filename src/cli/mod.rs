@@ -92,7 +92,7 @@ fn dispatch(cli: Cli) -> Outcome {
         Command::Check(args) => check::run(&args, format?),
         Command::Derive(args) => derive::run(&args, format?),
         Command::Explain(args) => explain::run(&args, format?),
-        Command::Init(args) => init::run(&args, format?),
+        Command::Init(args) => block_on(init::run(&args, format?)),
         Command::Infra(args) => infra::run(&args, format?),
         Command::Simulate(args) => simulate::run(&args, format?),
         Command::Completions { shell } => {

@@ -23,6 +23,7 @@ pub mod findings;
 pub mod fold;
 pub mod identity;
 pub mod patch;
+pub mod propose;
 pub mod references;
 pub mod rules;
 

@@ -29,7 +29,7 @@ pub mod doubt;
 pub mod leases;
 pub mod malformed;
 pub mod outbox;
-mod pace;
+pub mod pace;
 mod patience;
 pub mod ports;
 pub mod reconcile;

@@ -130,6 +130,14 @@ impl Connection {
             .ok_or_else(|| StoreError::Refused(format!("table `{name}` is described without a partition key")))
     }
 
+    /// The attribute of the table's time to live, if it is in use; who may not ask is told that there is none.
+    pub async fn ttl_attribute(&self, name: &str) -> Option<String> {
+        let described = self.tables.describe_time_to_live().table_name(name).send().await.ok()?;
+        let ttl = described.time_to_live_description?;
+        let is_used = matches!(ttl.time_to_live_status, Some(TimeToLiveStatus::Enabled | TimeToLiveStatus::Enabling));
+        ttl.attribute_name.filter(|_| is_used)
+    }
+
     /// Removes the table and all of its items; there is no way back. One that is not there is no error.
     pub async fn delete_table(&self, name: &str) -> Result<(), StoreError> {
         match self.tables.delete_table().table_name(name).send().await.map_err(|error| store_error(&error, name)) {

@@ -5,7 +5,7 @@ mod faults;
 pub(super) mod laws;
 mod messages;
 mod quality;
-pub(super) mod shipped;
+pub(in crate::derive) mod shipped;
 mod skills;
 mod strings;
 mod times;
