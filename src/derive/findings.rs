@@ -6,6 +6,7 @@
 use smol_str::format_smolstr;
 
 use crate::model::decimal::Decimal;
+pub use crate::model::derived::TOTALS;
 use crate::model::derived::{Contribution, Finding, Measures, Row, RowKind};
 use crate::model::key::TableKey;
 use crate::model::spec::Model;
@@ -16,9 +17,6 @@ use super::rules::Rule;
 
 /// Most findings that are kept of one item.
 pub const FINDINGS_MAX: usize = 20;
-
-/// Name of the aggregate that counts findings by entity.
-pub const TOTALS: &str = "findings";
 
 /// In front of a code, the name of its count in the totals.
 pub const COUNT_PREFIX: &str = "Count_";

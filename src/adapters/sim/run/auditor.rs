@@ -7,7 +7,9 @@
 //! - I3: a ledger row stays, its number never falls, its revision counts its commits, and what it says was applied is what some
 //!   state of its item derives, not older than the record that its number names;
 //! - I5: where a reader says that it is done with a shard's records up to one, the ledger is at each of them or beyond. A shard is
-//!   said to be finished only when it is closed.
+//!   said to be finished only when it is closed;
+//! - origins: a finding that a change brought names a record whose change brought it, and the counts of what came and went are
+//!   what the ledger rows say, each once.
 //!
 //! I4 is for the end: see [`Auditor::settled`].
 //!
@@ -16,6 +18,7 @@
 //! astray.
 
 mod books;
+mod origins;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -146,6 +149,7 @@ impl Auditor {
         if is < was {
             faults.push(format!("I3: `{key}` goes back from number {was:?} to {is:?}"));
         }
+        origins::check(&row, self.stories.entry(key.clone()).or_default(), &self.models, faults);
         if !is_given_up(&row) {
             let story = self.stories.entry(key.clone()).or_default();
             let named = is.and_then(|number| story.version_of(number)).unwrap_or(0);

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bigdecimal::BigDecimal;
 
+use super::origins;
 use crate::adapters::sim::run::models::Models;
 use crate::derive::{derive, without_sums};
 use crate::model::decimal::Decimal;
@@ -16,8 +17,8 @@ use crate::plan::write::{Op, Write};
 #[derive(Default)]
 pub(super) struct Story {
     versions: Vec<Version>,
-    /// The first state that a record of that number led to. Numbers of parents and children may be the same.
-    numbers: BTreeMap<u128, usize>,
+    /// The states that records of that number led to. Numbers of parents and children may be the same.
+    numbers: BTreeMap<u128, Vec<usize>>,
 }
 
 struct Version {
@@ -41,11 +42,25 @@ impl Story {
     }
 
     pub fn number(&mut self, number: u128, version: usize) {
-        self.numbers.entry(number).or_insert(version);
+        self.numbers.entry(number).or_default().push(version);
     }
 
+    /// The first state that a record of that number led to.
     pub fn version_of(&self, number: u128) -> Option<usize> {
-        self.numbers.get(&number).copied()
+        self.numbers.get(&number)?.first().copied()
+    }
+
+    /// True if a record of that number led from a state without the row to one with it, under either model.
+    pub fn introduces(&mut self, key: &TableKey, number: u128, row: &TableKey, models: &Models) -> bool {
+        let to = self.numbers.get(&number).cloned().unwrap_or_default();
+        let mut has = |version: usize, model: usize| {
+            let derives = self.versions[version].derives(key, model, models);
+            derives.is_some_and(|applied| applied.rows.iter().any(|applied| applied.key == *row))
+        };
+        to.into_iter().any(|version| {
+            (0..models.len())
+                .any(|model| has(version, model) && version.checked_sub(1).is_none_or(|before| !has(before, model)))
+        })
     }
 
     pub fn now(&self) -> Option<&Item> {
@@ -177,6 +192,10 @@ impl Books {
                     self.touched_sums.insert(measure);
                 }
             }
+        }
+        for (measure, number) in origins::turnover(before, row) {
+            *self.ledger_sums.entry(measure.clone()).or_default() += BigDecimal::from(number);
+            self.touched_sums.insert(measure);
         }
         for gone in before.iter().flat_map(|before| &before.applied.rows) {
             self.ledger_rows.remove(&gone.key);
