@@ -52,7 +52,7 @@ pub fn derive(model: &Model, key: &TableKey, item: &Item) -> Derived {
         return Derived::default();
     }
     let item = with_key(model, key, item);
-    let mut findings = Findings::new(model, key);
+    let mut findings = Findings::new(model, key).about(&item);
     match recognise::recognise(model, key, &item) {
         Recognised::One(entity) => {
             findings.of_entity(Some(&entity.name));

@@ -22,7 +22,7 @@ use crate::model::key::TableKey;
 use crate::model::spec::Model;
 use crate::model::value::Item;
 use crate::plan::ledger::Applied;
-use crate::plan::origin::keys as finding_keys;
+use crate::plan::origin::{Marks, of_derived};
 use crate::plan::write::{ACTIONS_MAX, Write};
 
 /// Applies changes of one table to its derived data.
@@ -204,8 +204,8 @@ fn read_at(sequence: Option<SequenceNumber>) -> Option<(Wish, Vec<Led>)> {
 impl Entry {
     fn led(&self) -> Led {
         let (was, is) = match &self.content {
-            Content::Change { was, derived: Some(derived), .. } => (was.clone(), Some(finding_keys(&derived.rows))),
-            Content::Change { kind: ChangeKind::Remove, was, .. } => (was.clone(), Some(Vec::new())),
+            Content::Change { was, derived: Some(derived), .. } => (was.clone(), Some(of_derived(derived))),
+            Content::Change { kind: ChangeKind::Remove, was, .. } => (was.clone(), Some(Marks::new())),
             Content::Change { was, .. } => (was.clone(), None),
             Content::Poison { .. } => (Was::Unknown, None),
         };

@@ -417,10 +417,10 @@ fn settle(works: &mut Works, plan: &TxPlan, report: &mut BatchReport) -> Vec<Tab
     let mut again = Vec::new();
     for delta in &plan.deltas {
         let turnover = &delta.turnover;
-        for (counts, codes) in
+        for (counts, marks) in
             [(&mut report.introduced, &turnover.introduced), (&mut report.resolved, &turnover.resolved)]
         {
-            codes.iter().for_each(|code| *counts.entry(code.to_string()).or_default() += 1);
+            marks.iter().for_each(|mark| *counts.entry(mark.code.to_string()).or_default() += 1);
         }
         let Some(work) = works.get_mut(delta.source()) else { continue };
         match work.committed() {

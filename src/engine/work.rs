@@ -13,7 +13,7 @@ use crate::model::spec::Model;
 use crate::model::value::{Item, Text};
 use crate::plan::delta::{Delta, diff, diff_beside_sums, hold, is_sum};
 use crate::plan::ledger::{Applied, LedgerRow};
-use crate::plan::origin::{Step, applied_keys};
+use crate::plan::origin::{Marks, Step, of_applied};
 
 /// The finding of an item whose change the database refused.
 const REFUSED_CODE: &str = "P903";
@@ -39,16 +39,16 @@ pub(super) struct Led {
     /// When the change was written.
     pub at: Option<DateTime<Utc>>,
     pub was: Was,
-    /// Findings of the item after the change, by their rows' keys; `None`: the record does not say.
-    pub is: Option<Vec<TableKey>>,
+    /// Findings of the item after the change; `None`: the record does not say.
+    pub is: Option<Marks>,
 }
 
 impl Led {
     fn step(&self) -> Step {
         let was = match &self.was {
             Was::Unknown => None,
-            Was::Absent => Some(Vec::new()),
-            Was::Deriving { applied, .. } => Some(applied_keys(applied)),
+            Was::Absent => Some(Marks::new()),
+            Was::Deriving { applied, .. } => Some(of_applied(applied)),
         };
         let inserts = self.was == Was::Absent;
         Step { sequence: self.sequence.clone(), at: self.at, was, is: self.is.clone(), inserts }
@@ -119,7 +119,7 @@ pub(super) struct Work {
     /// A transaction with it has been sent; its answer may have been lost.
     pub attempted: bool,
     pub finish: Option<Finish>,
-    /// Codes of the findings that are applied with it.
+    /// Marks of the findings that are applied with it.
     pub codes: Vec<String>,
     before: Option<LedgerRow>,
     derived: Option<Derived>,

@@ -8,8 +8,8 @@
 //!   state of its item derives, not older than the record that its number names;
 //! - I5: where a reader says that it is done with a shard's records up to one, the ledger is at each of them or beyond. A shard is
 //!   said to be finished only when it is closed;
-//! - origins: a finding that a change brought names a record whose change brought it, and the counts of what came and went are
-//!   what the ledger rows say, each once.
+//! - origins: a finding that a change brought names a record whose change brought it, and what is counted as
+//!   introduced or resolved is no less than what ledger rows show, and no more than what changes brought.
 //!
 //! I4 is for the end: see [`Auditor::settled`].
 //!
@@ -216,6 +216,9 @@ impl Auditor {
     pub fn settled(&mut self, model: usize) -> Vec<String> {
         let mut faults = self.books.astray();
         let mut given_up = false;
+        let mut brought = BTreeMap::new();
+        self.stories.iter_mut().for_each(|(key, story)| story.brought(key, &self.models, &mut brought));
+        self.books.check_introduced(&brought, &mut faults);
         for (key, story) in &mut self.stories {
             let row = self.ledger.get(key);
             given_up |= row.is_some_and(|row| is_given_up(row) || row.left_out.is_some());

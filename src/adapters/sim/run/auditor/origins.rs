@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use super::books::Story;
+use super::books::{Measure, Story};
 use crate::adapters::sim::run::models::Models;
 use crate::model::derived::RowKind;
 use crate::model::key::TableKey;
 use crate::model::value::Text;
-use crate::plan::ledger::{AppliedRow, LedgerRow};
+use crate::plan::ledger::{Applied, AppliedRow, LedgerRow};
 
 /// The database's refusals bring them, not what the item derives.
 const REFUSALS: [&str; 2] = ["P903", "A308"];
 
 /// What this step of a ledger row adds to the counts of findings that came and went, by item and attribute.
-pub(super) fn turnover(before: Option<&LedgerRow>, row: &LedgerRow) -> BTreeMap<(TableKey, Text), i64> {
+pub(super) fn turnover(before: Option<&LedgerRow>, row: &LedgerRow) -> BTreeMap<Measure, i64> {
     let mut turnover = BTreeMap::new();
     // A repair takes back a claim to a row, and counts nothing: the finding stands.
     if before.is_some_and(|before| {
@@ -33,7 +33,8 @@ pub(super) fn turnover(before: Option<&LedgerRow>, row: &LedgerRow) -> BTreeMap<
             continue;
         }
         add(row, format!("Introduced_{}", finding.name));
-        if let (Some(_), Some(before)) = (was, before) {
+        // It has gone and come again.
+        if let Some(before) = before.filter(|before| findings(before).any(|stood| stood.key == finding.key)) {
             add(before, format!("Resolved_{}", finding.name));
         }
     }
@@ -43,6 +44,30 @@ pub(super) fn turnover(before: Option<&LedgerRow>, row: &LedgerRow) -> BTreeMap<
         }
     }
     turnover
+}
+
+/// True for counts of what came and went.
+pub(super) fn is_history(measure: &str) -> bool {
+    measure.starts_with("Introduced_") || measure.starts_with("Resolved_")
+}
+
+/// True for counts of what changes brought, but for what refusals did.
+pub(super) fn is_checked(measure: &str) -> bool {
+    measure.strip_prefix("Introduced_").is_some_and(|code| !REFUSALS.contains(&code))
+}
+
+/// The counts of what came and of what went of the same code.
+pub(super) fn both((key, name): &Measure) -> [Measure; 2] {
+    let code = name.split_once('_').map_or("", |(_, code)| code);
+    ["Introduced_", "Resolved_"].map(|prefix| (key.clone(), format!("{prefix}{code}").into()))
+}
+
+/// What a change brought, by the findings' rows, and where it is counted.
+pub(super) fn between(before: &Applied, is: &Applied) -> BTreeMap<TableKey, Measure> {
+    let Some(totals) = is.counts.iter().find(|count| count.aggregate == "findings") else { return BTreeMap::new() };
+    let new = of(is).filter(|finding| of(before).all(|stood| stood.key != finding.key));
+    let measure = |finding: &AppliedRow| (totals.key.clone(), format!("Introduced_{}", finding.name).into());
+    new.map(|finding| (finding.key.clone(), measure(finding))).collect()
 }
 
 /// Findings that the ledger says a change brought, and it did not.
@@ -60,5 +85,9 @@ pub(super) fn check(row: &LedgerRow, story: &mut Story, models: &Models, faults:
 }
 
 fn findings(row: &LedgerRow) -> impl Iterator<Item = &AppliedRow> {
-    row.applied.rows.iter().filter(|row| row.kind == RowKind::Finding)
+    of(&row.applied)
+}
+
+fn of(applied: &Applied) -> impl Iterator<Item = &AppliedRow> {
+    applied.rows.iter().filter(|row| row.kind == RowKind::Finding)
 }
