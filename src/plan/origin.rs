@@ -6,7 +6,7 @@
 //!
 //! The contract:
 //! - A finding is **introduced** by the record whose old image does not have it and whose new image does. Where a record has no old
-//!   image, the ledger row says what was before, if it was derived under the same model.
+//!   image, the ledger row says what was before, if it was derived under the same model: then it may be a later one than the first.
 //! - Every other one is **pre-existing**: found by a first start, a reconcile or a changed model, or there in the old image.
 //! - It stays so for as long as the finding stands, whatever else of the item changes. What was found ahead of the stream is
 //!   pre-existing, too, though the record that brought it may come later: nothing is blamed on a change that is not known to be its cause.
@@ -111,10 +111,9 @@ pub fn of_applied(applied: &Applied) -> Marks {
     findings.map(|row| (row.key.clone(), Mark { code: row.name.clone(), totals: totals.clone() })).collect()
 }
 
-/// True for counts of what happened, which are no sums over the ledger rows.
-pub fn is_history(marker: &str, measure: &str) -> bool {
-    marker.strip_prefix("aggregate/") == Some(TOTALS)
-        && [INTRODUCED_PREFIX, RESOLVED_PREFIX].iter().any(|prefix| measure.starts_with(prefix))
+/// True for counts of what happened, which are no sums over the ledger rows. No other measure is called so.
+pub fn is_history(measure: &str) -> bool {
+    [INTRODUCED_PREFIX, RESOLVED_PREFIX].iter().any(|prefix| measure.starts_with(prefix))
 }
 
 /// The findings of an item, followed from record to record.

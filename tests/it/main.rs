@@ -5,6 +5,7 @@ mod contract;
 mod credentials;
 mod embedded;
 mod exits;
+mod findings;
 mod house;
 mod infra;
 mod init;

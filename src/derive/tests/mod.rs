@@ -4,6 +4,7 @@ mod faults;
 mod laws;
 mod messages;
 mod quality;
+mod redaction;
 mod shipped;
 mod skills;
 

@@ -118,9 +118,8 @@ impl Stored {
                 .0
                 .into_iter()
                 .filter(|(name, value)| !is_key(name) && (matches!(value, Value::N(_)) || is_measure(name)))
-                .filter(|(name, _)| !is_history(&marker, name));
-            let measures = measures.collect();
-            self.aggregates.insert(key, Aggregate { marker, measures, hash });
+                .filter(|(name, _)| !is_history(name));
+            self.aggregates.insert(key, Aggregate { marker, measures: measures.collect(), hash });
         } else {
             self.rows.insert(key, Row { marker, hash });
         }

@@ -59,7 +59,7 @@ fn is(code: &str, number: &str) -> (String, String) {
 
 fn history(delta: &Delta) -> Vec<(String, String)> {
     let measures = delta.adds.iter().flat_map(|add| &add.measures);
-    let history = measures.filter(|(measure, _)| is_history("aggregate/findings", measure));
+    let history = measures.filter(|(measure, _)| is_history(measure));
     history.map(|(measure, number)| (measure.to_string(), number.to_string())).collect()
 }
 

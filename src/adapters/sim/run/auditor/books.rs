@@ -50,16 +50,23 @@ impl Story {
         self.numbers.get(&number)?.first().copied()
     }
 
-    /// True if a record of that number led from a state without the row to one with it, under either model.
-    pub fn introduces(&mut self, key: &TableKey, number: u128, row: &TableKey, models: &Models) -> bool {
+    /// True if a record of that number led to a state with the row, under either model; with `old_images` from one without it.
+    pub fn introduces(
+        &mut self,
+        key: &TableKey,
+        number: u128,
+        row: &TableKey,
+        old_images: bool,
+        models: &Models,
+    ) -> bool {
         let to = self.numbers.get(&number).cloned().unwrap_or_default();
         let mut has = |version: usize, model: usize| {
             let derives = self.versions[version].derives(key, model, models);
             derives.is_some_and(|applied| applied.rows.iter().any(|applied| applied.key == *row))
         };
         to.into_iter().any(|version| {
-            (0..models.len())
-                .any(|model| has(version, model) && version.checked_sub(1).is_none_or(|before| !has(before, model)))
+            let before = version.checked_sub(1).filter(|_| old_images);
+            (0..models.len()).any(|model| has(version, model) && before.is_none_or(|before| !has(before, model)))
         })
     }
 

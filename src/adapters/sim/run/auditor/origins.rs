@@ -71,14 +71,14 @@ pub(super) fn between(before: &Applied, is: &Applied) -> BTreeMap<TableKey, Meas
 }
 
 /// Findings that the ledger says a change brought, and it did not.
-pub(super) fn check(row: &LedgerRow, story: &mut Story, models: &Models, faults: &mut Vec<String>) {
+pub(super) fn check(row: &LedgerRow, story: &mut Story, old_images: bool, models: &Models, faults: &mut Vec<String>) {
     for introduced in &row.introduced {
         let Some(finding) = findings(row).find(|finding| finding.key == introduced.key) else {
             continue;
         };
         let number = super::as_number(&introduced.sequence);
         let is_refusal = REFUSALS.contains(&finding.name.as_str());
-        if !is_refusal && !story.introduces(&row.source, number, &introduced.key, models) {
+        if !is_refusal && !story.introduces(&row.source, number, &introduced.key, old_images, models) {
             faults.push(format!("origin: the record {number} of `{}` did not bring {}", row.source, finding.key));
         }
     }
