@@ -278,13 +278,10 @@ impl Books {
         let zero = BigDecimal::default();
         for (measure, stored) in &self.stored_sums {
             let count = stored - self.astray.get(measure).unwrap_or(&zero);
-            if origins::is_checked(&measure.1) && count > BigDecimal::from(*brought.get(measure).unwrap_or(&0)) {
-                faults.push(format!(
-                    "origin: `{}` of `{}` is {count}, and changes brought {:?}",
-                    measure.1,
-                    measure.0,
-                    brought.get(measure)
-                ));
+            let limit = brought.get(measure).copied().unwrap_or_default();
+            if origins::is_checked(&measure.1) && count > limit.into() {
+                let (name, key) = (&measure.1, &measure.0);
+                faults.push(format!("origin: `{name}` of `{key}` is {count}, and changes brought {limit}"));
             }
         }
     }
