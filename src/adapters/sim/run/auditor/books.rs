@@ -279,7 +279,7 @@ impl Books {
         for (measure, stored) in &self.stored_sums {
             let count = stored - self.astray.get(measure).unwrap_or(&zero);
             let limit = brought.get(measure).copied().unwrap_or_default();
-            if origins::is_checked(&measure.1) && count > limit.into() {
+            if origins::is_checked(&measure.1) && count > limit {
                 let (name, key) = (&measure.1, &measure.0);
                 faults.push(format!("origin: `{name}` of `{key}` is {count}, and changes brought {limit}"));
             }
