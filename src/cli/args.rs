@@ -214,7 +214,7 @@ pub struct WorkerArgs {
     /// Log lines as JSON
     #[arg(long)]
     pub log_json: bool,
-    /// Name items in the log by their keys, not only by the digests of their keys
+    /// Name items in the log by their keys, not only by the digests of their keys; not under a model that hashes keys
     #[arg(long)]
     pub log_keys: bool,
 }

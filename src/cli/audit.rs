@@ -46,6 +46,11 @@ pub async fn run(args: &AuditArgs, format: Format) -> Outcome {
         format.common().map_err(usage)?;
     }
     let model = model_for_table(&args.table)?;
+    if args.suggest_patches.is_some() && model.findings.redact_values {
+        return Err(usage(anyhow::anyhow!(
+            "patches quote values and keys, which the model's [findings] hides; audit by a copy of the model without it"
+        )));
+    }
     let patches_to = args.suggest_patches.as_deref().map(Destination::open).transpose()?;
     let mut audited = match &args.items {
         Some(path) => of_source(&model, path, args)?,

@@ -87,7 +87,8 @@ pub async fn run(args: &WorkerArgs, format: OutputFormat) -> Outcome {
         tracing::warn!("{cost}");
     }
     let ours = Ours::default();
-    let result = observed(&tables, &settings, (&ours, Log { keys: args.log_keys }), listening, stop).await;
+    let shows_keys = args.log_keys && !tables.model.findings.hash_keys;
+    let result = observed(&tables, &settings, (&ours, Log { keys: shows_keys }), listening, stop).await;
     tables.close().await;
     // Who is stopped before anything was read tells that, too.
     tell(&result?.unwrap_or_default(), ours.0.into_inner(), args.until_idle, format)

@@ -6,6 +6,7 @@
 use smol_str::format_smolstr;
 
 use crate::model::decimal::Decimal;
+pub use crate::model::derived::TOTALS;
 use crate::model::derived::{Contribution, Finding, Measures, Row, RowKind, Severity};
 use crate::model::key::TableKey;
 use crate::model::spec::Model;
@@ -16,9 +17,6 @@ use super::rules::Rule;
 
 /// Most findings that are kept of one item.
 pub const FINDINGS_MAX: usize = 20;
-
-/// Name of the aggregate that counts findings by entity.
-pub const TOTALS: &str = "findings";
 
 /// In front of a code, the name of its count in the totals.
 pub const COUNT_PREFIX: &str = "Count_";
@@ -43,13 +41,19 @@ pub struct Details {
 pub struct Findings<'a> {
     model: &'a Model,
     key: &'a TableKey,
+    item: Option<&'a Item>,
     entity: Option<&'a str>,
     list: Vec<Finding>,
 }
 
 impl<'a> Findings<'a> {
     pub fn new(model: &'a Model, key: &'a TableKey) -> Findings<'a> {
-        Findings { model, key, entity: None, list: Vec::new() }
+        Findings { model, key, item: None, entity: None, list: Vec::new() }
+    }
+
+    /// Findings about this item, of whose values no more than type and length is told where the model says so.
+    pub fn about(self, item: &'a Item) -> Findings<'a> {
+        Findings { item: Some(item), ..self }
     }
 
     /// Findings from here on are about an item of this entity.
@@ -59,6 +63,7 @@ impl<'a> Findings<'a> {
 
     /// Adds a finding. What a second one of the same rule and attribute says is added to the first one's message.
     pub fn push(&mut self, rule: &Rule, details: Details) {
+        let details = if self.model.findings.redact_values { self.redacted(rule, details) } else { details };
         if let Some(first) = self.find(rule, details.attribute.as_deref()) {
             if first.message.len() < MESSAGE_SIZE_MAX && !first.message.contains(&details.message) {
                 first.message.push_str("; also: ");
@@ -70,7 +75,7 @@ impl<'a> Findings<'a> {
             code: rule.code.to_owned(),
             severity: self.severity(rule),
             entity: self.entity.map(str::to_owned),
-            key: self.key.clone(),
+            key: if self.model.findings.hash_keys { hashed(self.key) } else { self.key.clone() },
             attribute: details.attribute,
             expected: details.expected,
             actual: details.actual,
@@ -83,6 +88,21 @@ impl<'a> Findings<'a> {
         let entity = self.entity.and_then(|name| self.model.entity(name));
         let of_entity = entity.and_then(|entity| entity.severities.get(rule.code));
         of_entity.or_else(|| self.model.severities.get(rule.code)).copied().unwrap_or(rule.severity)
+    }
+
+    /// The same without values: what rules say quotes them, so nothing of it is kept. Attributes have their names from the model.
+    fn redacted(&self, rule: &Rule, details: Details) -> Details {
+        let length = |text: String| format!("{} characters", text.chars().count());
+        let value = details.attribute.as_deref().and_then(|name| self.item?.get(name));
+        let actual = value.map(kind_and_length).or_else(|| details.actual.map(length));
+        let expected = details.expected.map(length);
+        let place = details.attribute.as_ref().map_or_else(|| "the item".to_owned(), |name| format!("`{name}`"));
+        let found = actual.as_ref().map_or_else(String::new, |actual| format!(" ({actual})"));
+        let Rule { code, name, .. } = rule;
+        let message = format!(
+            "{place}{found} breaks {code} {name}; read the item, `tablekeeper explain {code}` tells what to do"
+        );
+        Details { attribute: details.attribute, expected, actual, message }
     }
 
     /// The finding of this rule about this attribute, if there is one.
@@ -118,7 +138,7 @@ impl<'a> Findings<'a> {
         if let (1.., Some(last)) = (more, self.list.last_mut()) {
             last.message.push_str(&format!("; the item has {more} more findings"));
         }
-        let rows = self.list.iter().filter_map(|finding| row(self.model, finding)).collect();
+        let rows = self.list.iter().filter_map(|finding| row(self.model, self.key, finding)).collect();
         let totals = self.totals();
         (self.list, rows, totals)
     }
@@ -153,19 +173,19 @@ pub fn totals_keys(model: &Model) -> Vec<TableKey> {
 }
 
 /// The item that makes a finding visible in the user's table.
-fn row(model: &Model, finding: &Finding) -> Option<Row> {
+fn row(model: &Model, source: &TableKey, finding: &Finding) -> Option<Row> {
     let sort = format_smolstr!(
         "{}#{}#{}#{}",
         finding.code,
         own::name_part(finding.entity.as_deref()),
-        finding.key.digest(),
+        source.digest(),
         own::name_part(finding.attribute.as_deref())
     );
     let key = own::key(model, format_smolstr!("{}#FINDINGS", model.prefix), Some(sort)).ok()?;
     let mut item = own::frame(model, &key, RowKind::Finding.name(), &finding.code)
         .with("Code", Value::text(&finding.code))
         .with("Severity", Value::text(finding.severity.name()))
-        .with(SOURCE, own::source(model, &finding.key))
+        .with(SOURCE, if model.findings.hash_keys { Value::S(source.digest()) } else { own::source(model, source) })
         .with("Message", Value::text(&finding.message));
     let optional = [
         ("Entity", &finding.entity),
@@ -179,6 +199,21 @@ fn row(model: &Model, finding: &Finding) -> Option<Row> {
         }
     }
     Some(Row { kind: RowKind::Finding, name: finding.code.as_str().into(), key, item: item.into() })
+}
+
+/// What stands for a key that is not to be shown: its digest, by which logs and the state table know the item.
+fn hashed(key: &TableKey) -> TableKey {
+    TableKey { partition: Value::S(key.digest()), sort: None }
+}
+
+fn kind_and_length(value: &Value) -> String {
+    match value {
+        Value::S(text) => format!("text of {} characters", text.chars().count()),
+        Value::N(number) => {
+            format!("number of {} digits", number.to_plain().chars().filter(char::is_ascii_digit).count())
+        }
+        other => format!("{} of {} bytes", other.kind().name(), other.size()),
+    }
 }
 
 /// A value in a finding: text as it is, others as messages show them; cut where it is very long.

@@ -54,26 +54,26 @@ pub fn derive(model: &Model, key: &TableKey, item: &Item) -> Derived {
     if item.is_ours() {
         return Derived::default();
     }
-    let (entity, counts, rows, findings) = judge(model, key, item);
+    let item = with_key(model, key, item);
+    let (entity, counts, rows, findings) = judge(model, key, &item);
     finish(entity, counts, rows, findings)
 }
 
-/// The same before the findings are cut to [`findings::FINDINGS_MAX`] and become rows themselves.
+/// The same, of an item that holds its key, before the findings are cut to [`findings::FINDINGS_MAX`] and become rows themselves.
 fn judge<'a>(
     model: &'a Model,
     key: &'a TableKey,
-    item: &Item,
+    item: &'a Item,
 ) -> (Option<&'a Entity>, Vec<Contribution>, Vec<Row>, Findings<'a>) {
-    let item = with_key(model, key, item);
-    let mut findings = Findings::new(model, key);
-    match recognise::recognise(model, key, &item) {
+    let mut findings = Findings::new(model, key).about(item);
+    match recognise::recognise(model, key, item) {
         Recognised::One(entity) => {
             findings.of_entity(Some(&entity.name));
-            let (counts, rows) = of_entity(model, entity, key, &item, &mut findings);
+            let (counts, rows) = of_entity(model, entity, key, item, &mut findings);
             return (Some(entity), counts, rows, findings);
         }
         Recognised::None { by_key, by_partition } => {
-            k102::found(model, key, &item, &by_key, &by_partition, &mut findings);
+            k102::found(model, key, item, &by_key, &by_partition, &mut findings);
         }
         Recognised::Several(entities) => k103::found(key, &entities, &mut findings),
     }

@@ -29,7 +29,7 @@ use crate::model::value::{Item, Text, Value};
 
 use request::Request;
 
-use super::judge;
+use super::{judge, with_key};
 
 /// All that can be said about mending one item.
 #[derive(Debug, Clone, PartialEq)]
@@ -97,6 +97,7 @@ struct Draft<'m> {
 impl<'m> Draft<'m> {
     fn of(model: &'m Model, key: TableKey, item: Item, rests_on: BTreeSet<Text>) -> Draft<'m> {
         let (entity, places) = {
+            let item = with_key(model, &key, &item);
             let (entity, _, _, findings) = judge(model, &key, &item);
             let owned = |(code, attribute): (&str, Option<&str>)| (code.to_owned(), attribute.map(str::to_owned));
             (entity.map(|entity| entity.name.clone()), findings.places().map(owned).collect())

@@ -36,6 +36,7 @@ pub fn model(partition_key: &str, sort_key: &str) -> Model {
         prefix: "KEEPER".into(),
         tombstone_days: 30,
         severities: BTreeMap::new(),
+        findings: Default::default(),
         reports: ReportDefaults::default(),
         hash: String::new().into(),
     }

@@ -13,7 +13,7 @@ use chrono::{DateTime, Utc};
 use super::commit::{CommitError, Settings, Works, count};
 use super::malformed;
 use super::ports::{Clock, Store};
-use super::work::{Was, Wish, Work};
+use super::work::{Led, Was, Wish, Work};
 use crate::derive::decode::{Decoded, decode};
 use crate::derive::{derive, derive_poison};
 use crate::model::change::{Change, ChangeKind, RawRecord, SequenceNumber};
@@ -22,6 +22,7 @@ use crate::model::key::TableKey;
 use crate::model::spec::Model;
 use crate::model::value::Item;
 use crate::plan::ledger::Applied;
+use crate::plan::origin::{Marks, of_derived};
 use crate::plan::write::{ACTIONS_MAX, Write};
 
 /// Applies changes of one table to its derived data.
@@ -77,6 +78,10 @@ pub struct BatchReport {
     pub item_reads: usize,
     /// Findings of the items that were written, by code.
     pub findings: BTreeMap<String, usize>,
+    /// Findings that changes brought, by code; each counts once.
+    pub introduced: BTreeMap<String, usize>,
+    /// Findings that stand no more, by code.
+    pub resolved: BTreeMap<String, usize>,
     /// What `quarantined` and `malformed` count, one by one.
     pub given_up: Vec<GivenUp>,
 }
@@ -99,8 +104,13 @@ impl BatchReport {
         self.conflicts += other.conflicts;
         self.ledger_reads += other.ledger_reads;
         self.item_reads += other.item_reads;
-        for (code, count) in other.findings {
-            *self.findings.entry(code).or_default() += count;
+        let sums = [
+            (&mut self.findings, other.findings),
+            (&mut self.introduced, other.introduced),
+            (&mut self.resolved, other.resolved),
+        ];
+        for (sums, counts) in sums {
+            counts.into_iter().for_each(|(code, count)| *sums.entry(code).or_default() += count);
         }
         self.given_up.extend(other.given_up);
     }
@@ -186,6 +196,23 @@ fn highest(history: &History) -> Option<SequenceNumber> {
     history.iter().map(|entry| &entry.sequence).max().cloned()
 }
 
+/// The item is read, and no record is believed.
+fn read_at(sequence: Option<SequenceNumber>) -> Option<(Wish, Vec<Led>)> {
+    sequence.map(|sequence| (Wish::Read { sequence: Some(sequence) }, Vec::new()))
+}
+
+impl Entry {
+    fn led(&self) -> Led {
+        let (was, is) = match &self.content {
+            Content::Change { was, derived: Some(derived), .. } => (was.clone(), Some(of_derived(derived))),
+            Content::Change { kind: ChangeKind::Remove, was, .. } => (was.clone(), Some(Marks::new())),
+            Content::Change { was, .. } => (was.clone(), None),
+            Content::Poison { .. } => (Was::Unknown, None),
+        };
+        Led { sequence: self.sequence.clone(), at: self.created, was, is }
+    }
+}
+
 /// A batch after decoding.
 #[derive(Default)]
 struct Sorted {
@@ -213,11 +240,11 @@ impl<S: Store, C: Clock> Engine<S, C> {
             let first = history.first().map_or(0, |entry| entry.position);
             let created = history.last().and_then(|entry| entry.created);
             let wish = match trust {
-                OldImages::NorNewOnes => highest(&history).map(|sequence| Wish::Read { sequence: Some(sequence) }),
+                OldImages::NorNewOnes => read_at(highest(&history)),
                 OldImages::Trusted | OldImages::NotTrusted => self.wish(&key, history),
             };
-            if let Some(wish) = wish {
-                works.insert(key.clone(), Work::new(key, wish, first).written_at(created));
+            if let Some((wish, steps)) = wish {
+                works.insert(key.clone(), Work::new(key, wish, first).led_by(steps, created));
             }
         }
         let result = self.commit(&mut works, &mut report).await;
@@ -308,31 +335,26 @@ impl<S: Store, C: Clock> Engine<S, C> {
         Content::Change { kind: change.kind, was, derived: change.new.map(derived) }
     }
 
-    /// What a history comes to: what its last record says. `None` for an empty one.
-    fn wish(&self, key: &TableKey, mut history: History) -> Option<Wish> {
+    /// What a history comes to: what its last record says, and the records that led there. `None` for an empty one.
+    fn wish(&self, key: &TableKey, mut history: History) -> Option<(Wish, Vec<Led>)> {
+        let steps: Vec<Led> = history.iter().map(Entry::led).collect();
         let last = history.pop()?;
         // Within a shard numbers grow with the order. Where they do not, neither is believed: the item is read.
-        let highest = history.iter().map(|entry| &entry.sequence).max();
-        if let Some(highest) = highest.filter(|highest| **highest > last.sequence) {
-            return Some(Wish::Read { sequence: Some(highest.clone()) });
+        let highest = highest(&history);
+        if highest.as_ref().is_some_and(|highest| *highest > last.sequence) {
+            return read_at(highest);
         }
         let sequence = last.sequence;
-        let earlier = history.into_iter().map(|entry| match entry.content {
-            Content::Change { was, .. } => (entry.sequence, was),
-            Content::Poison { .. } => (entry.sequence, Was::Unknown),
-        });
-        Some(match last.content {
+        let wish = match last.content {
             Content::Poison { code, reason } => {
                 Wish::Poison { sequence, derived: derive_poison(&self.model, key, code, &reason), code, reason }
             }
             Content::Change { kind, derived: None, .. } if kind != ChangeKind::Remove => {
                 Wish::Read { sequence: Some(sequence) }
             }
-            Content::Change { was, derived, .. } => {
-                let steps = earlier.chain([(sequence.clone(), was)]).collect();
-                Wish::Record { sequence, derived, steps }
-            }
-        })
+            Content::Change { derived, .. } => Wish::Record { sequence, derived },
+        };
+        Some((wish, steps))
     }
 
     /// Writes the quarantine rows of malformed records; a second delivery writes the same rows.

@@ -416,6 +416,12 @@ impl Verdict {
 fn settle(works: &mut Works, plan: &TxPlan, report: &mut BatchReport) -> Vec<TableKey> {
     let mut again = Vec::new();
     for delta in &plan.deltas {
+        let turnover = &delta.turnover;
+        for (counts, marks) in
+            [(&mut report.introduced, &turnover.introduced), (&mut report.resolved, &turnover.resolved)]
+        {
+            marks.iter().for_each(|mark| *counts.entry(mark.code.to_string()).or_default() += 1);
+        }
         let Some(work) = works.get_mut(delta.source()) else { continue };
         match work.committed() {
             None => again.push(work.key.clone()),

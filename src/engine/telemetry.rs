@@ -192,6 +192,18 @@ pub static FINDINGS_WRITTEN: Metric = counter(
     "findings",
     "Findings of the items that this worker wrote; an item that is written again counts again",
 );
+pub static FINDINGS_INTRODUCED: Metric = counter(
+    "tablekeeper_findings_introduced_total",
+    &["code"],
+    "findings",
+    "Findings that changes of items brought, each once; the totals in the table count those of all workers",
+);
+pub static FINDINGS_RESOLVED: Metric = counter(
+    "tablekeeper_findings_resolved_total",
+    &["code"],
+    "findings",
+    "Findings that stand no more: the item was mended or deleted, or the model changed",
+);
 pub static QUARANTINE: Metric =
     gauge("tablekeeper_quarantine_rows", &[], "rows", "Rows in quarantine now, of all workers; counted up to 10000");
 pub static OUTBOX: Metric = gauge(
@@ -234,6 +246,8 @@ pub static METRICS: &[&Metric] = &[
     &CHECKPOINT_FAILURES,
     &FINDINGS,
     &FINDINGS_WRITTEN,
+    &FINDINGS_INTRODUCED,
+    &FINDINGS_RESOLVED,
     &QUARANTINE,
     &OUTBOX,
     &CENSUS_FAILURES,

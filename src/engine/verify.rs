@@ -31,7 +31,8 @@
 //!
 //! Two kinds of items are counted apart and are no differences, because a finding tells of them already. A quarantined item
 //! (the database refused what it derives) is compared by what its ledger row says was applied. An item whose sums are left out
-//! (one would not fit a number) is compared without them. Malformed records are listed: nothing else tells of them. Not compared are an aggregate's `Group` and `UpdatedAt`.
+//! (one would not fit a number) is compared without them. Malformed records are listed: nothing else tells of them. Not compared are an aggregate's
+//! `Group` and `UpdatedAt`, the counts of findings that came and went, which nothing in the tables can tell, and a finding's `Origin`.
 
 mod compare;
 mod repair;

@@ -13,6 +13,7 @@ use crate::model::spec::Model;
 use crate::model::value::{Item, Text};
 use crate::plan::delta::{Delta, diff, diff_beside_sums, hold, is_sum};
 use crate::plan::ledger::{Applied, LedgerRow};
+use crate::plan::origin::{Marks, Step, of_applied};
 
 /// The finding of an item whose change the database refused.
 const REFUSED_CODE: &str = "P903";
@@ -20,9 +21,8 @@ const REFUSED_CODE: &str = "P903";
 /// What is to become true of an item.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Wish {
-    /// What a record says it derives; `None`: it was deleted. `steps` are the records that led there, this one included:
-    /// what the item was before each.
-    Record { sequence: SequenceNumber, derived: Option<Derived>, steps: Vec<(SequenceNumber, Was)> },
+    /// What a record says it derives; `None`: it was deleted.
+    Record { sequence: SequenceNumber, derived: Option<Derived> },
     /// A record whose image cannot be decoded: all that is derived is a finding.
     Poison { sequence: SequenceNumber, derived: Derived, code: &'static str, reason: String },
     /// What the item derives when it is read; `sequence` is that of the record that could not say.
@@ -30,6 +30,29 @@ pub(super) enum Wish {
     /// What the item derived when it was scanned, before its ledger row was read. Only where that agrees with the ledger
     /// may it be believed.
     Scanned { derived: Option<Derived> },
+}
+
+/// One of the records that led to what is wished.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Led {
+    pub sequence: SequenceNumber,
+    /// When the change was written.
+    pub at: Option<DateTime<Utc>>,
+    pub was: Was,
+    /// Findings of the item after the change; `None`: the record does not say.
+    pub is: Option<Marks>,
+}
+
+impl Led {
+    fn step(&self) -> Step {
+        let was = match &self.was {
+            Was::Unknown => None,
+            Was::Absent => Some(Marks::new()),
+            Was::Deriving { applied, .. } => Some(of_applied(applied)),
+        };
+        let inserts = self.was == Was::Absent;
+        Step { sequence: self.sequence.clone(), at: self.at, was, is: self.is.clone(), inserts }
+    }
 }
 
 /// What an item was before a change, as its record says.
@@ -87,6 +110,8 @@ pub(super) enum Finish {
 pub(super) struct Work {
     pub key: TableKey,
     pub wish: Wish,
+    /// The records that led there, in their order, the wished one included. None where they are not believed.
+    pub steps: Vec<Led>,
     /// Position, in what the caller gave, of the first entry that this stands for.
     pub first: usize,
     /// When the change was written whose state is to be applied, as its record says.
@@ -94,12 +119,14 @@ pub(super) struct Work {
     /// A transaction with it has been sent; its answer may have been lost.
     pub attempted: bool,
     pub finish: Option<Finish>,
-    /// Codes of the findings that are applied with it.
+    /// Marks of the findings that are applied with it.
     pub codes: Vec<String>,
     before: Option<LedgerRow>,
     derived: Option<Derived>,
     /// The number that the ledger row gets; `None` keeps its own.
     sequence: Option<SequenceNumber>,
+    /// The item itself is what is derived from, not the record.
+    is_read: bool,
     stage: Stage,
     /// A sum changes by more than one addition can say: first take the old one away, then add the new one.
     two_steps: bool,
@@ -110,6 +137,7 @@ impl Work {
         Work {
             key,
             wish,
+            steps: Vec::new(),
             first,
             created: None,
             attempted: false,
@@ -118,14 +146,15 @@ impl Work {
             before: None,
             derived: None,
             sequence: None,
+            is_read: false,
             stage: Stage::Full,
             two_steps: false,
         }
     }
 
-    /// The same, of a change that was written then.
-    pub fn written_at(self, created: Option<DateTime<Utc>>) -> Work {
-        Work { created, ..self }
+    /// The same, of a change that was written then, at the end of these records.
+    pub fn led_by(self, steps: Vec<Led>, created: Option<DateTime<Utc>>) -> Work {
+        Work { steps, created, ..self }
     }
 
     /// Takes in the ledger row as it is now and decides: true if the item itself must be read next.
@@ -163,12 +192,12 @@ impl Work {
                 (agrees, !agrees)
             }
             Wish::Poison { .. } if is_past => (true, false),
-            Wish::Record { derived, steps, .. } => {
+            Wish::Record { derived, .. } => {
                 self.derived = derived.clone();
                 // The first record that is new to the ledger must begin where the ledger ends. If it does not, something
                 // lies between them (a lost record, a reconciliation, numbers that do not compare): the item decides.
-                let new = steps.iter().find(|(number, _)| known.is_none_or(|known| number > known));
-                (false, new.zip(row.as_ref()).is_some_and(|((_, was), row)| !was.agrees(row)))
+                let new = self.steps.iter().find(|step| known.is_none_or(|known| step.sequence > *known));
+                (false, new.zip(row.as_ref()).is_some_and(|(step, row)| !step.was.agrees(row)))
             }
             Wish::Poison { derived, .. } => {
                 self.derived = Some(derived.clone());
@@ -181,6 +210,7 @@ impl Work {
             }
         };
         self.before = row;
+        self.is_read = read;
         self.stage = Stage::Full;
         if done {
             self.finish = Some(self.finish_unwritten());
@@ -233,7 +263,12 @@ impl Work {
             _ => diff(model, before, &self.key, derived.as_ref(), sequence, now),
         };
         let delta = match difference {
-            Ok(delta) => delta,
+            Ok(mut delta) => {
+                if !matches!(self.stage, Stage::Hold(_)) {
+                    delta.trace(before, derived.as_ref(), &self.new_steps(), !self.is_read);
+                }
+                delta
+            }
             Err(wide) => {
                 let reason = wide.to_string();
                 // Once the old sum is away, the new one alone can be added: it was derived, so it is a number.
@@ -249,6 +284,13 @@ impl Work {
             (None, Stage::WithoutSums(reason)) => delta.without_sums(before, reason),
             (None, _) => delta,
         }
+    }
+
+    /// The records that are new to the ledger row.
+    fn new_steps(&self) -> Vec<Step> {
+        let known = self.before.as_ref().and_then(|row| row.sequence.as_ref());
+        let is_new = |step: &&Led| self.sequence.is_some() && known.is_none_or(|known| step.sequence > *known);
+        self.steps.iter().filter(is_new).map(Led::step).collect()
     }
 
     fn without_sums(&self, model: &Model, reason: &str) -> Option<Derived> {

@@ -28,6 +28,9 @@ pub struct Derived {
 /// A measure that is zero is left out.
 pub type Measures = BTreeMap<Text, Decimal>;
 
+/// Name of the aggregate that counts findings by entity.
+pub const TOTALS: &str = "findings";
+
 /// What one item adds to one aggregate item.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Contribution {

@@ -33,9 +33,19 @@ pub struct Model {
     pub tombstone_days: u32,
     /// Severities changed by the owner, by rule code.
     pub severities: BTreeMap<String, Severity>,
+    pub findings: Disclosure,
     pub reports: ReportDefaults,
     /// SHA-256 of the file in hexadecimal: the ledger remembers under which model a row was derived.
     pub hash: Text,
+}
+
+/// What findings show of the items that they are about.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Disclosure {
+    /// Values are told by type and length only.
+    pub redact_values: bool,
+    /// The item is named by the digest of its key; goes with `redact_values`, for values quote keys.
+    pub hash_keys: bool,
 }
 
 /// The table and its indexes.

@@ -29,6 +29,9 @@ pub const MARKER: &str = "_keeper";
 
 /// The attribute of listing entries, expiry entries and findings that holds the source item's key, a map under the table's key names.
 pub const SOURCE: &str = "Source";
+/// On findings, a map that says where they come from: `State`, and of those that a change introduced `Seq` and `At`. It is no part of
+/// what is derived.
+pub const ORIGIN: &str = "Origin";
 
 /// Largest item that DynamoDB stores, in bytes as [`Item::size`] counts them.
 pub const ITEM_SIZE_MAX: usize = 400 * 1024;

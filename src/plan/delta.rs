@@ -17,6 +17,7 @@ use crate::model::spec::Model;
 use crate::model::time::timestamp;
 use crate::model::value::{Item, Text, Value};
 use crate::plan::ledger::{Applied, AppliedCount, AppliedRow, LedgerRow, REVISION, revision, row_marker};
+use crate::plan::origin::Turnover;
 use crate::plan::state;
 use crate::plan::write::{Condition, Op, TableRef, Write};
 
@@ -39,6 +40,8 @@ pub struct Delta {
     pub deletes: Vec<RowDelete>,
     /// Rows of the state table to be written with it: quarantine rows.
     pub extra: Vec<Write>,
+    /// What comes and goes with it, once it has been [traced](Delta::trace).
+    pub turnover: Turnover,
 }
 
 /// What the commit adds to one aggregate item. No measure is zero; there is none where only the name changes.
@@ -157,6 +160,7 @@ pub fn diff(
         puts,
         deletes,
         extra: before.and_then(release).into_iter().collect(),
+        turnover: Turnover::default(),
     })
 }
 
@@ -220,6 +224,7 @@ pub fn hold(
         puts: Vec::new(),
         deletes: Vec::new(),
         extra: Vec::new(),
+        turnover: Turnover::default(),
     }
 }
 
@@ -245,6 +250,7 @@ fn next_row(
         revision: before.map_or(0, |row| row.revision) + 1,
         entity: derived.and_then(|derived| derived.entity.clone()),
         applied,
+        introduced: before.map(|row| row.introduced.clone()).unwrap_or_default(),
         model: model.hash.clone(),
         deleted,
         expires_at: expires_at.filter(|_| deleted),
@@ -253,7 +259,7 @@ fn next_row(
     }
 }
 
-fn same(before: &LedgerRow, after: &LedgerRow) -> bool {
+pub(super) fn same(before: &LedgerRow, after: &LedgerRow) -> bool {
     // Taken apart, so that a field that is added must be thought of here.
     let LedgerRow {
         source,
@@ -261,6 +267,7 @@ fn same(before: &LedgerRow, after: &LedgerRow) -> bool {
         revision: _,
         entity,
         applied,
+        introduced,
         model: _,
         deleted,
         expires_at,
@@ -271,6 +278,7 @@ fn same(before: &LedgerRow, after: &LedgerRow) -> bool {
         && before.sequence == *sequence
         && before.entity == *entity
         && before.applied == *applied
+        && before.introduced == *introduced
         && before.deleted == *deleted
         && before.expires_at == *expires_at
         && before.quarantined == *quarantined

@@ -2,7 +2,7 @@
 //!
 //! A row lives in the state table under `LEDGER#<digest of the source key>` / `LEDGER` and carries: `Key` (the source key,
 //! JSON), `Seq` (sequence number of the last applied change, padded; absent where reconcile made the row), `Rev` (number,
-//! grows by one with every commit: the condition of the next), `Applied` (JSON), `Entity`, `Model` (hash), `Deleted` (true on a
+//! grows by one with every commit: the condition of the next), `Applied` (JSON), `Introduced` (JSON), `Entity`, `Model` (hash), `Deleted` (true on a
 //! tombstone), `Quarantined` (reason), `LeftOut` (reason), `ExpiresAt` (epoch seconds, tombstones only).
 
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,8 @@ use crate::model::change::SequenceNumber;
 use crate::model::decimal::Decimal;
 use crate::model::derived::{Derived, Measures, Row, RowKind};
 use crate::model::key::{TableKey, short_hex};
-use crate::model::value::{Item, Text, Value, joined};
+use crate::model::value::{Item, MARKER, ORIGIN, Text, Value, joined};
+use crate::plan::origin::Introduced;
 use crate::plan::state;
 
 /// The attribute that holds the revision; the condition of the next commit compares it.
@@ -29,6 +30,8 @@ pub struct LedgerRow {
     pub revision: u64,
     pub entity: Option<Text>,
     pub applied: Applied,
+    /// Of the findings among it, those that a change brought; by key. The others were there before.
+    pub introduced: Vec<Introduced>,
     /// Hash of the model under which `applied` was derived.
     pub model: Text,
     /// The source item is gone; the row stays as a tombstone until `expires_at` (epoch seconds).
@@ -112,6 +115,9 @@ impl LedgerRow {
         if let Some(sequence) = &self.sequence {
             item.insert("Seq", Value::text(sequence.padded()));
         }
+        if !self.introduced.is_empty() {
+            item.insert("Introduced", json_text(&self.introduced));
+        }
         if let Some(entity) = &self.entity {
             item.insert("Entity", Value::S(entity.clone()));
         }
@@ -154,8 +160,13 @@ impl LedgerRow {
             None => None,
             Some(_) => Some(text("Seq")?.parse().map_err(|e| fault("Seq", format!("{e}")))?),
         };
+        let introduced = match item.get("Introduced") {
+            None => Vec::new(),
+            Some(_) => serde_json::from_str(text("Introduced")?).map_err(|e| fault("Introduced", e.to_string()))?,
+        };
         Ok(LedgerRow {
             sequence,
+            introduced,
             revision: revision.parse().map_err(|e| fault(REVISION, format!("{revision}: {e}")))?,
             entity: item.text("Entity").map(Text::from),
             applied: serde_json::from_str(text("Applied")?).map_err(|e| fault("Applied", e.to_string()))?,
@@ -224,8 +235,15 @@ pub fn aggregate_marker(aggregate: &str) -> Text {
     joined(&["aggregate/", aggregate])
 }
 
-/// 32 hexadecimal digits of a SHA-256 over an item's canonical JSON (attribute names sorted, numbers normalised).
+/// 32 hexadecimal digits of a SHA-256 over an item's canonical JSON (attribute names sorted, numbers normalised). A finding's
+/// `Origin` is left out: it is no part of what is derived.
 pub fn item_hash(item: &Item) -> Text {
+    let is_finding = item.text(MARKER).is_some_and(|marker| marker.starts_with("finding/"));
+    if is_finding && item.get(ORIGIN).is_some() {
+        let mut bare = item.clone();
+        bare.0.remove(ORIGIN);
+        return item_hash(&bare);
+    }
     short_hex(&Sha256::digest(json(item)).into())
 }
 
@@ -272,6 +290,11 @@ mod tests {
                     hash: "00ff".into(),
                 }],
             },
+            introduced: vec![Introduced {
+                key: TableKey { partition: Value::text("KEEPER#FINDINGS#G201"), sort: None },
+                sequence: "17".parse().unwrap(),
+                at: Some("2026-03-01T10:00:00.000Z".into()),
+            }],
             model: "abc".into(),
             deleted: false,
             expires_at: None,
@@ -288,6 +311,7 @@ mod tests {
             sequence: None,
             entity: None,
             applied: Applied::default(),
+            introduced: Vec::new(),
             deleted: true,
             expires_at: Some(1_800_000_000),
             quarantined: Some("too large".to_owned()),
@@ -307,6 +331,7 @@ mod tests {
         }
         let wrong = [
             ("Seq", Value::text("12x")),
+            ("Introduced", Value::text("12x")),
             ("ExpiresAt", Value::text("soon")),
             (REVISION, Value::N("1.5".parse().unwrap())),
         ];
@@ -323,5 +348,9 @@ mod tests {
         assert_eq!(item_hash(&item("1.50")), item_hash(&item("1.5")));
         assert_ne!(item_hash(&item("1.5")), item_hash(&item("1.51")));
         assert_ne!(item_hash(&item("1.5")), item_hash(&Item::new().with("A", Value::text("1.5"))));
+        let from = |marker: &str| item("1").with(MARKER, Value::text(marker)).with(ORIGIN, Value::text("x"));
+        let bare = |marker: &str| item("1").with(MARKER, Value::text(marker));
+        assert_eq!(item_hash(&from("finding/A301")), item_hash(&bare("finding/A301")));
+        assert_ne!(item_hash(&from("listing/x")), item_hash(&bare("listing/x")), "of other rows it is content");
     }
 }

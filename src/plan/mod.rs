@@ -6,11 +6,13 @@
 //!
 //! - [`ledger`]: the row that remembers what has been applied for one source item;
 //! - [`delta`]: what should be minus what has been applied; [`pack`]: many of them as few transactions;
+//! - [`origin`]: which change brought a finding, and how many come and go;
 //! - [`standing`]: who stands where a derived item belongs; [`outcome`]: a cancelled transaction, read;
 //! - [`mod@write`]: single writes as data; [`state`]: which rows the state table has, under which keys.
 
 pub mod delta;
 pub mod ledger;
+pub mod origin;
 pub mod outcome;
 pub mod pack;
 pub mod standing;

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use chrono::{DateTime, Utc};
 
 use crate::model::decimal::Decimal;
-use crate::model::derived::Measures;
+use crate::model::derived::{Measures, TOTALS};
 use crate::model::key::TableKey;
 use crate::model::spec::Model;
 use crate::model::time::timestamp;
@@ -277,6 +277,9 @@ impl Sum {
 
 /// Zero for every measure that the model declares, so that all are there from the first write on.
 pub fn declared_measures(model: &Model, aggregate: &str) -> Measures {
+    if aggregate == TOTALS {
+        return Measures::from([("Total".into(), Decimal::zero())]);
+    }
     let Some(aggregate) = model.aggregate(aggregate) else {
         return Measures::new();
     };
@@ -298,7 +301,7 @@ fn is_void(addition: &Addition, standing: &Standing) -> bool {
 
 /// Bytes of what [`declared_measures`] gives: names and numbers.
 fn declared_size(model: &Model, aggregate: &str) -> usize {
-    let Some(aggregate) = model.aggregate(aggregate) else { return 0 };
+    let Some(aggregate) = model.aggregate(aggregate) else { return "Total".len() + NUMBER_SIZE_MAX };
     let all = |prefix: &str, names: &[String]| -> usize {
         names.iter().map(|name| prefix.len() + name.len() + NUMBER_SIZE_MAX).sum()
     };

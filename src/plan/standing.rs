@@ -39,7 +39,9 @@ impl Standing {
             return true;
         };
         let (marker, source) = (item.text(MARKER), item.get(SOURCE));
-        let is_anothers = source.is_some_and(|source| own_source(refused).is_some_and(|own| own != source));
+        // A finding's key holds the digest of its source item, which its attribute may tell or hide.
+        let is_anothers = !marker.is_some_and(is_finding)
+            && source.is_some_and(|source| own_source(refused).is_some_and(|own| own != source));
         let found = match marker {
             Some(marker)
                 if !is_anothers
@@ -73,6 +75,7 @@ impl Standing {
             Some(Found::Ours { marker, source }) => (marker.clone(), source.clone()),
             _ => (expected, Some(source)),
         };
+        let source = source.filter(|_| !is_finding(&marker));
         let source = source.map(|source| (SOURCE.into(), source));
         Condition::AbsentOrAll(std::iter::once((MARKER.into(), Value::S(marker))).chain(source).collect())
     }
@@ -82,6 +85,10 @@ impl Standing {
         let marker = self.marker(key).map_or(expected, Text::from);
         Condition::AbsentOrEquals(MARKER.into(), Value::S(marker))
     }
+}
+
+fn is_finding(marker: &str) -> bool {
+    marker.starts_with("finding/")
 }
 
 /// The marker of the thing that a write is for.

@@ -45,7 +45,12 @@ pub fn key_names() -> KeyNames {
 
 /// The ledger row of a source item.
 pub fn ledger_key(source: &TableKey) -> TableKey {
-    TableKey::text(joined(&[LEDGER_PREFIX, &source.digest()]), "LEDGER")
+    ledger_key_of(&source.digest())
+}
+
+/// The same by the digest of the source item's key.
+pub fn ledger_key_of(digest: &str) -> TableKey {
+    TableKey::text(joined(&[LEDGER_PREFIX, digest]), "LEDGER")
 }
 
 /// The quarantine row of a change of a source item; without a sequence number, of the item itself.

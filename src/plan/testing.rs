@@ -67,6 +67,7 @@ pub fn model() -> Model {
         prefix: "KEEPER".to_owned(),
         tombstone_days: 30,
         severities: BTreeMap::new(),
+        findings: Default::default(),
         reports: ReportDefaults::default(),
         hash: "model-1".into(),
     }

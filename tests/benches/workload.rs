@@ -142,6 +142,7 @@ pub fn ledger_row(model: &Model, item: &Item) -> LedgerRow {
         revision: 1,
         entity: derived.entity.clone(),
         applied: Applied::of(&derived),
+        introduced: Vec::new(),
         model: model.hash.clone(),
         deleted: false,
         expires_at: None,

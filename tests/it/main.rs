@@ -8,6 +8,7 @@ mod corpus;
 mod credentials;
 mod embedded;
 mod exits;
+mod findings;
 mod house;
 mod infra;
 mod init;

@@ -142,6 +142,13 @@ async fn a_worker_is_watched_from_outside() {
         scrape.outcome("applied") == written as f64 && scrape.0.get(findings) == Some(&(faulty as f64))
     })
     .await;
+    assert_eq!(scrape.value("tablekeeper_findings_introduced_total{code=\"A303\"}"), faulty as f64);
+    connection.put_item(&model.table.name, &work_order(&model, 0, "Pending")).await.unwrap();
+    let (written, faulty) = (written + 1, faulty - 1);
+    let scrape = scrape_until(&address, |scrape| {
+        scrape.outcome("applied") == written as f64 && scrape.0.get(findings) == Some(&(faulty as f64))
+    })
+    .await;
     let all: BTreeSet<&str> = METRICS.iter().map(|metric| metric.name).collect();
     assert_eq!(scrape.names(), all);
     let theirs = ["applied", "already_applied", "reconciled", "superseded", "skipped", "quarantined", "malformed"];
@@ -150,7 +157,9 @@ async fn a_worker_is_watched_from_outside() {
         ("tablekeeper_shards_owned", 1.0),
         ("tablekeeper_quarantine_rows", 0.0),
         ("tablekeeper_outbox_messages", 0.0),
-        ("tablekeeper_findings_written_total{code=\"A303\"}", faulty as f64),
+        ("tablekeeper_findings_written_total{code=\"A303\"}", 3.0),
+        ("tablekeeper_findings_introduced_total{code=\"A303\"}", 3.0),
+        ("tablekeeper_findings_resolved_total{code=\"A303\"}", 1.0),
         ("tablekeeper_gaps_total{cause=\"first_start\"}", 1.0),
         ("tablekeeper_gap_open", 0.0),
     ];

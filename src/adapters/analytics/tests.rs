@@ -82,6 +82,7 @@ fn model() -> Model {
         prefix: "KEEPER".to_owned(),
         tombstone_days: 30,
         severities: BTreeMap::new(),
+        findings: Default::default(),
         reports: ReportDefaults::default(),
         hash: "00".into(),
     }

@@ -228,6 +228,8 @@ mod tests {
             retries: 1,
             conflicts: 3,
             findings: BTreeMap::from([("G201".to_owned(), 2)]),
+            introduced: BTreeMap::from([("G201".to_owned(), 2)]),
+            resolved: BTreeMap::from([("A303".to_owned(), 1)]),
             ..BatchReport::default()
         }
     }
@@ -295,6 +297,8 @@ mod tests {
             // Once for the batch that failed, once for the one that did not.
             "tablekeeper_transactions_total 2",
             "tablekeeper_findings_written_total{code=\"G201\"} 4",
+            "tablekeeper_findings_introduced_total{code=\"G201\"} 4",
+            "tablekeeper_findings_resolved_total{code=\"A303\"} 2",
             "tablekeeper_consumed_units_total{kind=\"read\"} 2.5",
             "tablekeeper_requests_total{operation=\"get\"} 4",
             "tablekeeper_gaps_total{cause=\"trimmed\"} 1",

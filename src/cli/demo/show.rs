@@ -130,6 +130,7 @@ pub fn print_findings(snapshot: &Snapshot, names: &KeyNames) {
         let text = |name: &str| item.text(name).unwrap_or("-").to_owned();
         let source = match item.get("Source") {
             Some(Value::M(map)) => TableKey::of(&Item(map.clone()), names).map(|key| key.to_string()),
+            Some(Value::S(digest)) => Some(digest.to_string()),
             _ => None,
         };
         let source = source.unwrap_or_else(|| "-".to_owned());

@@ -5,6 +5,7 @@ mod faults;
 pub(super) mod laws;
 mod messages;
 mod quality;
+mod redaction;
 pub(in crate::derive) mod shipped;
 mod skills;
 mod strings;

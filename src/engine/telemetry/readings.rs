@@ -5,8 +5,8 @@
 
 use super::census::Census;
 use super::{
-    ACTIONS, CONFLICTS, FINDINGS, FINDINGS_WRITTEN, Metric, OUTBOX, QUARANTINE, RECORDS, REQUESTS, RETRIES,
-    TRANSACTIONS, UNITS,
+    ACTIONS, CONFLICTS, FINDINGS, FINDINGS_INTRODUCED, FINDINGS_RESOLVED, FINDINGS_WRITTEN, Metric, OUTBOX, QUARANTINE,
+    RECORDS, REQUESTS, RETRIES, TRANSACTIONS, UNITS,
 };
 use crate::engine::batch::BatchReport;
 
@@ -56,8 +56,14 @@ pub fn work(report: &BatchReport) -> Vec<Reading<'_>> {
         Reading::count(&CONFLICTS, report.conflicts),
         Reading::count(&RETRIES, report.retries),
     ];
-    let findings = report.findings.iter();
-    let findings = findings.map(|(code, count)| Reading::labelled(&FINDINGS_WRITTEN, code, *count as f64));
+    let findings = [
+        (&FINDINGS_WRITTEN, &report.findings),
+        (&FINDINGS_INTRODUCED, &report.introduced),
+        (&FINDINGS_RESOLVED, &report.resolved),
+    ];
+    let findings = findings.into_iter().flat_map(|(metric, codes)| {
+        codes.iter().map(move |(code, count)| Reading::labelled(metric, code, *count as f64))
+    });
     counts.into_iter().chain(findings).collect()
 }
 
@@ -99,11 +105,16 @@ mod tests {
     #[test]
     fn every_reading_is_of_a_listed_metric_and_has_its_label() {
         let findings = BTreeMap::from([("G201".to_owned(), 2)]);
-        let report = BatchReport { findings, ..BatchReport::default() };
+        let report = BatchReport {
+            introduced: findings.clone(),
+            resolved: findings.clone(),
+            findings,
+            ..BatchReport::default()
+        };
         let census = Census { findings: BTreeMap::from([("K101".to_owned(), 1)]), ..Census::default() };
         let consumption = Consumption { requests: vec![("get", 1)], ..Consumption::default() };
         let all = [&outcomes(&report)[..], &work(&report), &consumption.readings(), &census.readings()].concat();
-        assert_eq!(all.len(), 8 + 5 + 3 + 3);
+        assert_eq!(all.len(), 8 + 7 + 3 + 3);
         for reading in all {
             assert!(METRICS.contains(&reading.metric), "{reading:?}");
             assert_eq!(reading.metric.labels.len(), usize::from(reading.label.is_some()), "{reading:?}");

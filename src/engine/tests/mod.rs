@@ -4,6 +4,7 @@
 mod cases;
 mod faults;
 mod histories;
+mod origins;
 mod peers;
 mod shipped;
 

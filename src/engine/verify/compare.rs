@@ -8,6 +8,7 @@ use crate::model::derived::RowKind;
 use crate::model::key::{KeyNames, TableKey};
 use crate::model::value::{Item, MARKER, Text, Value};
 use crate::plan::ledger::{Applied, aggregate_marker, item_hash};
+use crate::plan::origin::is_history;
 
 /// Most parts of an item's derived data that a difference names.
 const PARTS_MAX: usize = 3;
@@ -116,7 +117,8 @@ impl Stored {
             let measures = item
                 .0
                 .into_iter()
-                .filter(|(name, value)| !is_key(name) && (matches!(value, Value::N(_)) || is_measure(name)));
+                .filter(|(name, value)| !is_key(name) && (matches!(value, Value::N(_)) || is_measure(name)))
+                .filter(|(name, _)| !is_history(name));
             self.aggregates.insert(key, Aggregate { marker, measures: measures.collect(), hash });
         } else {
             self.rows.insert(key, Row { marker, hash });

@@ -34,6 +34,7 @@ use crate::model::time::timestamp;
 use crate::model::value::{Item, MARKER, SOURCE, Text, Value};
 use crate::plan::ledger::{LedgerRow, REVISION, aggregate_marker, item_hash, revision};
 use crate::plan::pack::declared_measures;
+use crate::plan::state::ledger_key_of;
 use crate::plan::write::{Condition, Op, TableRef, Write};
 
 /// Most rounds of measuring and mending: a second one finds what only shows when something else is right.
@@ -260,23 +261,21 @@ impl<S: Store, C: Clock> Repair<'_, S, C> {
         };
         let names = self.engine.model.table.key_names();
         let owner = match item.get(SOURCE) {
-            Some(Value::M(source)) => TableKey::of(&Item(source.clone()), &names),
+            Some(Value::M(source)) => TableKey::of(&Item(source.clone()), &names)
+                .filter(|owner| owner != key)
+                .map(|owner| LedgerRow::key(&owner)),
+            Some(Value::S(digest)) => Some(ledger_key_of(digest)),
             _ => None,
         };
         // Every row of ours says whose it is. What does not may be an item of the application's that somebody marked.
-        let Some(owner) = owner.filter(|owner| owner != key) else { return Ok(()) };
-        let stored = self.read(TableRef::State, LedgerRow::key(&owner)).await?;
+        let Some(owner) = owner else { return Ok(()) };
+        let stored = self.read(TableRef::State, owner.clone()).await?;
         let guard = match stored.as_ref().map(LedgerRow::from_item) {
             // Whether it claims the row is not known.
             Some(Err(_)) => return Ok(()),
             Some(Ok(row)) if row.applied.rows.iter().any(|applied| applied.key == *key) => return Ok(()),
             Some(Ok(row)) => next(row),
-            None => Write {
-                table: TableRef::State,
-                key: LedgerRow::key(&owner),
-                op: Op::Delete,
-                condition: Condition::Absent,
-            },
+            None => Write { table: TableRef::State, key: owner, op: Op::Delete, condition: Condition::Absent },
         };
         let writes = [taking_away(key, &item), guard];
         let done = self.send(&writes).await?;

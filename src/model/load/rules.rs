@@ -72,7 +72,7 @@ fault_rules! {
          would mix. Put it into the key, or take it out of `group_by`.";
     OPTION_MISPLACED = "C126" "option-misplaced" Error
         "An option that does not go with the attribute's type: `format = \"date\"` on a number, `min` on a text, `one_of` on a \
-         map. Change the type or drop the option.";
+         map; or with another option: `values = \"show\"` with `keys = \"hash\"`. Change the type or drop the option.";
     TYPE_UNFIT = "C127" "type-unfit" Error
         "An attribute of a type that cannot be used there: a sum of texts, a group by a list, a map in a key, zeros in front of \
          what is no number, `ordinal` of an attribute without `one_of`. Use a fitting attribute.";

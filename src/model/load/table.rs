@@ -3,7 +3,7 @@
 use super::severity::read_severities;
 use super::{derived, entity, rules};
 use crate::model::reader::{Field, Fields, Sink, path, suggest};
-use crate::model::spec::{Index, KeyAttribute, Model, ReportDefaults, ReportName, Table};
+use crate::model::spec::{Disclosure, Index, KeyAttribute, Model, ReportDefaults, ReportName, Table};
 use crate::model::value::{Kind, MARKER};
 use crate::model::zone::Zone;
 
@@ -39,6 +39,7 @@ pub(super) fn read_model(sink: &mut Sink, mut root: Fields<'_>, name: &str, hash
     let listings = derived::read_listings(sink, &mut root, &table);
     let expiries = derived::read_expiries(sink, &mut root);
     let severities = read_severities(sink, &mut root);
+    let findings = read_disclosure(sink, &mut root);
     let reports = read_reports(sink, &mut root);
     root.finish(sink);
     Model {
@@ -53,6 +54,7 @@ pub(super) fn read_model(sink: &mut Sink, mut root: Fields<'_>, name: &str, hash
         prefix,
         tombstone_days: days.unwrap_or(TOMBSTONE_DAYS_DEFAULT),
         severities,
+        findings,
         reports,
         hash: hash.into(),
     }
@@ -276,6 +278,23 @@ fn check_aws_name(sink: &mut Sink, name: &str, span: std::ops::Range<usize>) {
         let message = format!("{:?} is no name of a table or index", name.chars().take(60).collect::<String>());
         sink.fault(&rules::NAME, span, message, "AWS takes 3 to 255 of letters, digits, `_`, `.`, `-`");
     }
+}
+
+fn read_disclosure(sink: &mut Sink, root: &mut Fields<'_>) -> Disclosure {
+    let Some(mut fields) = root.take(sink, "findings").and_then(|field| field.fields(sink)) else {
+        return Disclosure::default();
+    };
+    let mut word = |name: &'static str, words: &[&str]| fields.take(sink, name)?.one_of(sink, words);
+    let (values, keys) = (word("values", &["show", "redact"]), word("keys", &["plain", "hash"]));
+    fields.finish(sink);
+    let hash_keys = keys.as_deref() == Some("hash");
+    if hash_keys && values.as_deref() == Some("show") {
+        let message =
+            "`values = \"show\"` does not go with `keys = \"hash\"`: values and messages quote keys".to_owned();
+        let span = sink.value_span(&["findings", "values"]);
+        sink.fault(&rules::OPTION_MISPLACED, span, message, "write `values = \"redact\"`, or leave it out");
+    }
+    Disclosure { redact_values: hash_keys || values.as_deref() == Some("redact"), hash_keys }
 }
 
 /// What a report is called: its file's name without folder and ending.

@@ -7,7 +7,10 @@
 //! - I3: a ledger row stays, its number never falls, its revision counts its commits, and what it says was applied is what some
 //!   state of its item derives, not older than the record that its number names;
 //! - I5: where a reader says that it is done with a shard's records up to one, the ledger is at each of them or beyond. A shard is
-//!   said to be finished only when it is closed.
+//!   said to be finished only when it is closed;
+//! - origins: a finding that a change brought names a record whose change brought it (without old images one after
+//!   which it is there), and what is counted as
+//!   introduced or resolved is no less than what ledger rows show, and no more than what changes brought.
 //!
 //! I4 is for the end: see [`Auditor::settled`].
 //!
@@ -16,6 +19,7 @@
 //! astray.
 
 mod books;
+mod origins;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,6 +38,8 @@ use crate::plan::write::{Op, TableRef, Write};
 pub(super) struct Auditor {
     models: Models,
     stream: SimStream,
+    /// Records say what the item was before, so it is known which of them brought what.
+    old_images: bool,
     /// Source items by key, with all states that they were ever in.
     stories: BTreeMap<TableKey, Story>,
     ledger: BTreeMap<TableKey, LedgerRow>,
@@ -55,10 +61,11 @@ struct Record {
 }
 
 impl Auditor {
-    pub fn new(models: Models, stream: SimStream) -> Auditor {
+    pub fn new(models: Models, stream: SimStream, old_images: bool) -> Auditor {
         Auditor {
             models,
             stream,
+            old_images,
             stories: BTreeMap::new(),
             ledger: BTreeMap::new(),
             sources: BTreeMap::new(),
@@ -146,6 +153,8 @@ impl Auditor {
         if is < was {
             faults.push(format!("I3: `{key}` goes back from number {was:?} to {is:?}"));
         }
+        let story = self.stories.entry(key.clone()).or_default();
+        origins::check(&row, story, self.old_images, &self.models, faults);
         if !is_given_up(&row) {
             let story = self.stories.entry(key.clone()).or_default();
             let named = is.and_then(|number| story.version_of(number)).unwrap_or(0);
@@ -212,6 +221,11 @@ impl Auditor {
     pub fn settled(&mut self, model: usize) -> Vec<String> {
         let mut faults = self.books.astray();
         let mut given_up = false;
+        if self.old_images {
+            let mut brought = BTreeMap::new();
+            self.stories.iter_mut().for_each(|(key, story)| story.brought(key, &self.models, &mut brought));
+            self.books.check_introduced(&brought, &mut faults);
+        }
         for (key, story) in &mut self.stories {
             let row = self.ledger.get(key);
             given_up |= row.is_some_and(|row| is_given_up(row) || row.left_out.is_some());

@@ -127,7 +127,8 @@ impl Stage {
         store.remember();
         let views =
             [StreamView::NewAndOldImages, StreamView::NewAndOldImages, StreamView::NewImage, StreamView::KeysOnly];
-        store.set_view(*random.pick(&views));
+        let view = *random.pick(&views);
+        store.set_view(view);
         let clock = SimClock::driven(DateTime::from_timestamp(BEGIN, 0).unwrap_or_default(), random.draw());
         #[cfg_attr(not(test), allow(unused_mut, reason = "tests see to it that mistakes have an occasion"))]
         let mut manners = Manners::drawn(&mut random);
@@ -165,7 +166,7 @@ impl Stage {
             steps: script.steps,
             step: 0,
             application,
-            auditor: Auditor::new(models.clone(), stream.clone()),
+            auditor: Auditor::new(models.clone(), stream.clone(), view == StreamView::NewAndOldImages),
             mapping: Mapping::new(random.fork()),
             random,
             cast,

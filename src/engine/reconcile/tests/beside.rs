@@ -184,6 +184,9 @@ impl<'e> Scene<'e> {
             // Throttled for longer than it is patient: whoever started it starts it again.
             Some(Err(ReconcileError::Store(error))) if error.can_retry() => self.run = run(self.engine),
             Some(Err(ReconcileError::Apply(error))) if error.can_retry() => self.run = run(self.engine),
+            Some(Err(ReconcileError::Journal(TransactError::Store(error)))) if error.can_retry() => {
+                self.run = run(self.engine);
+            }
             Some(Err(error)) => panic!("{error}"),
             Some(Ok(_)) | None => {}
         }

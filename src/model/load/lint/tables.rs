@@ -33,12 +33,13 @@ const CARRIED: [(&str, &[(&str, Kind)]); 4] = [
             ("Actual", Kind::S),
             ("Message", Kind::S),
             ("Source", Kind::M),
+            ("Origin", Kind::M),
         ],
     ),
 ];
 
 /// Names of measures: `Count_<bucket>` and so on.
-const MEASURES: [&str; 3] = ["Count_", "Sum_", "SumSq_"];
+const MEASURES: [&str; 5] = ["Count_", "Sum_", "SumSq_", "Introduced_", "Resolved_"];
 
 pub(super) fn check(lint: &mut Lint) {
     if lint.sink.is_broken(&["table"]) {

@@ -122,6 +122,8 @@ const CASES: &[Case] = &[
     ("C126", "{ type = \"SS\" }", "{ type = \"S\", min = 3 }", "25:38", "{ type = \"N\", min = 3 }"),
     ("C126", "{ type = \"SS\" }", "{ type = \"N\", one_of = [1, \"x\"] }", "25:45", "{ type = \"N\", one_of = [1, 2.5] }"),
     ("C126", "count_by = \"State\"", "buckets = [\"Open\"]", "35:1", "count_by = \"State\""),
+    ("C126", "[reports]", "[findings]\nkeys = \"hash\"\nvalues = \"show\"\n[reports]", "57:10", "[findings]\nkeys = \"hash\"\nvalues = \"redact\"\n[reports]"),
+    ("C105", "[reports]", "[findings]\nvalues = \"hide\"\n[reports]", "56:10", "[findings]\nvalues = \"show\"\n[reports]"),
     ("C127", "sum = [\"Amount\"]", "sum = [\"Note\"]", "36:8", "sum = [\"Amount\"]"),
     ("C127", "SK = \"AMOUNT#{Amount:04}#", "SK = \"AMOUNT#{Note:ordinal}#", "42:37", "SK = \"AMOUNT#{State:ordinal}#"),
     ("C127", "SK = \"AMOUNT#{Amount:04}#", "SK = \"AMOUNT#{Tags}#", "42:37", "SK = \"AMOUNT#{Note}#"),

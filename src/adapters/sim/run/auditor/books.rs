@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bigdecimal::BigDecimal;
 
+use super::origins;
 use crate::adapters::sim::run::models::Models;
 use crate::derive::{derive, without_sums};
 use crate::model::decimal::Decimal;
@@ -16,8 +17,8 @@ use crate::plan::write::{Op, Write};
 #[derive(Default)]
 pub(super) struct Story {
     versions: Vec<Version>,
-    /// The first state that a record of that number led to. Numbers of parents and children may be the same.
-    numbers: BTreeMap<u128, usize>,
+    /// The states that records of that number led to. Numbers of parents and children may be the same.
+    numbers: BTreeMap<u128, Vec<usize>>,
 }
 
 struct Version {
@@ -41,11 +42,32 @@ impl Story {
     }
 
     pub fn number(&mut self, number: u128, version: usize) {
-        self.numbers.entry(number).or_insert(version);
+        self.numbers.entry(number).or_default().push(version);
     }
 
+    /// The first state that a record of that number led to.
     pub fn version_of(&self, number: u128) -> Option<usize> {
-        self.numbers.get(&number).copied()
+        self.numbers.get(&number)?.first().copied()
+    }
+
+    /// True if a record of that number led to a state with the row, under either model; with `old_images` from one without it.
+    pub fn introduces(
+        &mut self,
+        key: &TableKey,
+        number: u128,
+        row: &TableKey,
+        old_images: bool,
+        models: &Models,
+    ) -> bool {
+        let to = self.numbers.get(&number).cloned().unwrap_or_default();
+        let mut has = |version: usize, model: usize| {
+            let derives = self.versions[version].derives(key, model, models);
+            derives.is_some_and(|applied| applied.rows.iter().any(|applied| applied.key == *row))
+        };
+        to.into_iter().any(|version| {
+            let before = version.checked_sub(1).filter(|_| old_images);
+            (0..models.len()).any(|model| has(version, model) && before.is_none_or(|before| !has(before, model)))
+        })
     }
 
     pub fn now(&self) -> Option<&Item> {
@@ -65,6 +87,20 @@ impl Story {
         }
         let model = models.iter().position(|model| model.hash == row.model)?;
         (0..self.versions.len()).rev().find(|at| says(&mut self.versions[*at], key, row, model, models))
+    }
+
+    /// How many findings changes of the item brought, under the one model or the other.
+    pub fn brought(&mut self, key: &TableKey, models: &Models, brought: &mut BTreeMap<Measure, i64>) {
+        for at in 0..self.versions.len() {
+            let mut new = BTreeMap::new();
+            for model in 0..models.len() {
+                let nothing = Applied::default();
+                let before = at.checked_sub(1).and_then(|at| self.versions[at].derives(key, model, models).cloned());
+                let is = self.versions[at].derives(key, model, models).unwrap_or(&nothing);
+                new.extend(origins::between(before.as_ref().unwrap_or(&nothing), is));
+            }
+            new.into_values().for_each(|measure| *brought.entry(measure).or_default() += 1);
+        }
     }
 
     /// What is wrong with the ledger row now that everything is applied.
@@ -100,7 +136,7 @@ fn says(version: &mut Version, key: &TableKey, row: &LedgerRow, model: usize, mo
     version.derives(key, model, models).is_some_and(|derives| row.applied == *derives)
 }
 
-type Measure = (TableKey, Text);
+pub(super) type Measure = (TableKey, Text);
 /// Marker and digest of a row's item.
 type Content = (Text, Text);
 
@@ -111,6 +147,8 @@ pub(super) struct Books {
     ledger_sums: BTreeMap<Measure, BigDecimal>,
     stored_rows: BTreeMap<TableKey, Content>,
     ledger_rows: BTreeMap<TableKey, Content>,
+    /// What came and went as far as ledger rows show it: less than what did, where one commit stands for several changes.
+    turnover: BTreeMap<Measure, BigDecimal>,
     /// By how much a measure is off since somebody edited it by hand; nothing else may make it so.
     astray: BTreeMap<Measure, BigDecimal>,
     touched_sums: BTreeSet<Measure>,
@@ -162,7 +200,7 @@ impl Books {
     /// What nobody has repaired.
     pub fn astray(&self) -> Vec<String> {
         let zero = BigDecimal::default();
-        let off = self.astray.iter().filter(|(_, off)| **off != zero);
+        let off = self.astray.iter().filter(|(measure, off)| **off != zero && !origins::is_history(&measure.1));
         off.map(|((key, name), off)| format!("I1: `{name}` of `{key}` was edited by hand and is off by {off} still"))
             .collect()
     }
@@ -177,6 +215,10 @@ impl Books {
                     self.touched_sums.insert(measure);
                 }
             }
+        }
+        for (measure, number) in origins::turnover(before, row) {
+            *self.turnover.entry(measure.clone()).or_default() += BigDecimal::from(number);
+            self.touched_sums.insert(measure);
         }
         for gone in before.iter().flat_map(|before| &before.applied.rows) {
             self.ledger_rows.remove(&gone.key);
@@ -195,6 +237,10 @@ impl Books {
     pub fn check(&mut self, faults: &mut Vec<String>) {
         let zero = BigDecimal::default();
         for measure in std::mem::take(&mut self.touched_sums) {
+            if origins::is_history(&measure.1) {
+                self.check_history(&measure, faults);
+                continue;
+            }
             let stored = self.stored_sums.get(&measure).unwrap_or(&zero);
             let ledger = self.ledger_sums.get(&measure).unwrap_or(&zero);
             let astray = self.astray.get(&measure).unwrap_or(&zero);
@@ -208,6 +254,34 @@ impl Books {
             let (stored, ledger) = (self.stored_rows.get(&key), self.ledger_rows.get(&key));
             if stored != ledger {
                 faults.push(format!("I2: row `{key}` is {stored:?}, the ledger says {ledger:?}"));
+            }
+        }
+    }
+
+    /// What came and went beyond what ledger rows show both came and went, or was there before and went.
+    fn check_history(&self, measure: &Measure, faults: &mut Vec<String>) {
+        let zero = BigDecimal::default();
+        let beyond = |measure: &Measure| {
+            let astray = self.astray.get(measure).unwrap_or(&zero);
+            self.stored_sums.get(measure).unwrap_or(&zero) - self.turnover.get(measure).unwrap_or(&zero) - astray
+        };
+        let [introduced, resolved] = origins::both(measure).map(|measure| beyond(&measure));
+        if introduced < zero || resolved < introduced {
+            let (name, key) = (&measure.1, &measure.0);
+            faults
+                .push(format!("origin: `{name}` of `{key}`: {introduced} introduced and {resolved} resolved too many"));
+        }
+    }
+
+    /// Holds the counts of what changes brought against those that did.
+    pub fn check_introduced(&self, brought: &BTreeMap<Measure, i64>, faults: &mut Vec<String>) {
+        let zero = BigDecimal::default();
+        for (measure, stored) in &self.stored_sums {
+            let count = stored - self.astray.get(measure).unwrap_or(&zero);
+            let limit = brought.get(measure).copied().unwrap_or_default();
+            if origins::is_checked(&measure.1) && count > limit {
+                let (name, key) = (&measure.1, &measure.0);
+                faults.push(format!("origin: `{name}` of `{key}` is {count}, and changes brought {limit}"));
             }
         }
     }
