@@ -9,6 +9,7 @@ mod credentials;
 mod embedded;
 mod exits;
 mod findings;
+mod fuzz;
 mod house;
 mod infra;
 mod init;
