@@ -14,8 +14,9 @@ use flate2::Compression;
 use flate2::bufread::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use serde_json::json;
-use tablekeeper::adapters::files::Source;
 use tablekeeper::adapters::files::audit::{Options, audit};
+use tablekeeper::adapters::files::{Source, TempFiles};
+use tablekeeper::engine::cross::Onlooker;
 use tablekeeper::model::value::{Item, Value};
 
 use crate::memory::peak_kilobytes;
@@ -29,6 +30,8 @@ const FILES: usize = 8;
 const THREADS: usize = 2;
 /// One item in so many has a stale index key.
 const STALE: usize = 1_000;
+/// As the program has it.
+const CROSS_MEMORY_MAX: usize = 64 * 1024 * 1024;
 const MEGABYTES_MAX: f64 = 150.0;
 const TIMES_MAX: f64 = 2.5;
 
@@ -111,7 +114,9 @@ pub fn work(folder: &str) {
     let clock = stopwatch();
     let source = Source::of(Path::new(folder), None).expect("an export");
     let options = Options { threads: THREADS, ..Options::default() };
-    let (audit, reading) = audit(&model, &source, &options).expect("the export can be read");
+    let across = || Onlooker::new(&model, TempFiles::default(), CROSS_MEMORY_MAX);
+    let (mut audit, reading, across) = audit(&model, &source, &options, across).expect("the export can be read");
+    across.finish(source.sight(), &mut audit).expect("there is room for temporary files");
     let summary = audit.finish();
     let seconds = clock.elapsed().as_secs_f64();
     assert!(reading.faults.is_empty(), "{:?}", reading.faults.iter().next());
