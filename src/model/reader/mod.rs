@@ -8,7 +8,7 @@
 mod rules;
 pub mod suggest;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::{Range, RangeInclusive};
 
 use smol_str::format_smolstr;
@@ -55,7 +55,7 @@ pub struct Sink<'s> {
     lines: Vec<usize>,
     grammar: &'static Grammar,
     faults: Vec<Fault>,
-    places: BTreeMap<Path, Place>,
+    places: HashMap<Path, Place>,
     broken: BTreeSet<Path>,
     /// The parts whose own value is at fault.
     faulty: BTreeSet<Path>,
@@ -67,12 +67,14 @@ pub struct Sink<'s> {
 
 impl<'s> Sink<'s> {
     pub fn new(source: &'s str, grammar: &'static Grammar) -> Sink<'s> {
+        let lines = line_starts(source);
         Sink {
             source,
-            lines: line_starts(source),
             grammar,
             faults: Vec::new(),
-            places: BTreeMap::new(),
+            // About one a line.
+            places: HashMap::with_capacity(lines.len()),
+            lines,
             broken: BTreeSet::new(),
             faulty: BTreeSet::new(),
             unread: BTreeMap::new(),
@@ -115,11 +117,14 @@ impl<'s> Sink<'s> {
     }
 
     pub fn is_broken(&self, path: &[&str]) -> bool {
-        self.broken.contains(&self::path(path))
+        !self.broken.is_empty() && self.broken.contains(&self::path(path))
     }
 
     /// True if the value of the part, or a value within it, has a fault of its own: what it leaves unsaid is not known.
     pub fn is_faulty(&self, path: &[&str]) -> bool {
+        if self.faulty.is_empty() {
+            return false;
+        }
         let path = self::path(path);
         self.faulty.range(path.clone()..).next().is_some_and(|faulty| faulty.starts_with(&path))
     }
@@ -133,6 +138,9 @@ impl<'s> Sink<'s> {
 
     /// True if what could not be read of the part may name `name`: its braces may be what is at fault.
     pub fn may_name(&self, part: &[&str], name: &str) -> bool {
+        if self.unread.is_empty() {
+            return false;
+        }
         let is_end = |c: char| !(c.is_alphanumeric() || "_-.".contains(c));
         match self.unread.get(&self::path(part)) {
             None => false,
@@ -143,7 +151,7 @@ impl<'s> Sink<'s> {
 
     /// True if the part has been read as `true`.
     pub fn is_on(&self, path: &[&str]) -> bool {
-        self.switched_on.contains(&self::path(path))
+        !self.switched_on.is_empty() && self.switched_on.contains(&self::path(path))
     }
 
     /// True if the file has the part, readable or not.
@@ -276,6 +284,9 @@ impl<'t> Fields<'t> {
 
     /// As [`Fields::finish`], suggesting one of `known`.
     pub fn finish_among(self, sink: &mut Sink, known: &[&str]) {
+        if self.entries.is_empty() {
+            return;
+        }
         let whole =
             if self.path.is_empty() { sink.grammar.file.to_owned() } else { format!("`{}`", shown(&self.path)) };
         for (name, (key, _)) in &self.entries {

@@ -76,6 +76,10 @@ fn check_variable(lint: &mut Lint, path: &[&str], variable: &Variable, entity: &
 }
 
 fn check_attribute(lint: &mut Lint, path: &[&str], variable: &Variable, entity: &Entity, attribute: &Attribute) {
+    let is_bare = !variable.ordinal && variable.pad.is_none() && variable.time.is_none();
+    if is_bare && matches!(attribute.kind, Kind::S | Kind::N | Kind::Bool) {
+        return;
+    }
     let span = place(lint, path, variable);
     if variable.ordinal && attribute.one_of.is_empty() && lint.knows(entity, attribute, "one_of") {
         let message = format!("`{}` has no `one_of`, so it has no ordinal", attribute.name);
