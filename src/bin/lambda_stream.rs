@@ -44,12 +44,16 @@ async fn main() -> Result<(), Error> {
 
 async fn start() -> anyhow::Result<Function> {
     let settings = Settings::read(|name| std::env::var(name).ok()).map_err(|faults| all(&faults))?;
-    let Loaded { model, warnings } = settings.deployment.load()?;
+    let deployment = settings.deployment.clone();
+    // Half of a cold start is the model, the other half is where AWS is: a function that starts has more than one processor.
+    let loading = tokio::task::spawn_blocking(move || deployment.load());
+    let connection = Connection::open(ConnectionOptions::default()).await;
+    let Loaded { model, warnings } = loading.await??;
     let source = &settings.deployment.model;
     for warning in &warnings {
         warn!("{source}:{warning}");
     }
-    let connection = Connection::open(ConnectionOptions::default()).await?;
+    let connection = connection?;
     let store = DynamoStore::new(&connection, &model.table);
     info!(model = model.name, hash = model.hash.as_str(), table = model.table.name, "started");
     let engine = Engine::new(Arc::new(model), store, SystemClock::new());

@@ -8,7 +8,7 @@
 mod rules;
 pub mod suggest;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Range, RangeInclusive};
 
 use smol_str::format_smolstr;
@@ -55,7 +55,8 @@ pub struct Sink<'s> {
     lines: Vec<usize>,
     grammar: &'static Grammar,
     faults: Vec<Fault>,
-    places: HashMap<Path, Place>,
+    /// Each part where it was read, the later one of two alike last. Only faults ask for places, so they are looked for one by one.
+    places: Vec<(Path, Place)>,
     broken: BTreeSet<Path>,
     /// The parts whose own value is at fault.
     faulty: BTreeSet<Path>,
@@ -72,8 +73,7 @@ impl<'s> Sink<'s> {
             source,
             grammar,
             faults: Vec::new(),
-            // About one a line.
-            places: HashMap::with_capacity(lines.len()),
+            places: Vec::with_capacity(lines.len()),
             lines,
             broken: BTreeSet::new(),
             faulty: BTreeSet::new(),
@@ -156,12 +156,12 @@ impl<'s> Sink<'s> {
 
     /// True if the file has the part, readable or not.
     pub fn has(&self, path: &[&str]) -> bool {
-        self.places.contains_key(&self::path(path))
+        self.place(path).is_some()
     }
 
     /// Where the value of the part stands; of the nearest part around it, its key, where it is not written itself.
     pub fn value_span(&self, path: &[&str]) -> Range<usize> {
-        match self.places.get(&self::path(path)) {
+        match self.place(path) {
             Some(place) => place.value.clone(),
             None => self.key_span(&path[..path.len().saturating_sub(1)]),
         }
@@ -169,10 +169,7 @@ impl<'s> Sink<'s> {
 
     /// Where the key that names the part stands.
     pub fn key_span(&self, path: &[&str]) -> Range<usize> {
-        (0..=path.len())
-            .rev()
-            .find_map(|length| self.places.get(&self::path(&path[..length])))
-            .map_or(0..0, |place| place.key.clone())
+        (0..=path.len()).rev().find_map(|length| self.place(&path[..length])).map_or(0..0, |place| place.key.clone())
     }
 
     /// Where `text` stands within the value of the part, with its quotes if it has some of its own; the whole value if it is
@@ -187,7 +184,12 @@ impl<'s> Sink<'s> {
     }
 
     fn note(&mut self, path: Path, key: Range<usize>, value: Range<usize>) {
-        self.places.insert(path, Place { key, value });
+        self.places.push((path, Place { key, value }));
+    }
+
+    fn place(&self, path: &[&str]) -> Option<&Place> {
+        let is_it = |known: &Path| known.len() == path.len() && known.iter().zip(path).all(|(a, b)| a == b);
+        self.places.iter().rev().find(|(known, _)| is_it(known)).map(|(_, place)| place)
     }
 }
 
