@@ -8,7 +8,7 @@
 mod rules;
 pub mod suggest;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::{Range, RangeInclusive};
 
 use smol_str::format_smolstr;
@@ -55,8 +55,7 @@ pub struct Sink<'s> {
     lines: Vec<usize>,
     grammar: &'static Grammar,
     faults: Vec<Fault>,
-    /// Each part where it was read, the later one of two alike last. Only faults ask for places, so they are looked for one by one.
-    places: Vec<(Path, Place)>,
+    places: HashMap<Path, Place>,
     broken: BTreeSet<Path>,
     /// The parts whose own value is at fault.
     faulty: BTreeSet<Path>,
@@ -73,7 +72,8 @@ impl<'s> Sink<'s> {
             source,
             grammar,
             faults: Vec::new(),
-            places: Vec::with_capacity(lines.len()),
+            // About one a line.
+            places: HashMap::with_capacity(lines.len()),
             lines,
             broken: BTreeSet::new(),
             faulty: BTreeSet::new(),
@@ -184,12 +184,11 @@ impl<'s> Sink<'s> {
     }
 
     fn note(&mut self, path: Path, key: Range<usize>, value: Range<usize>) {
-        self.places.push((path, Place { key, value }));
+        self.places.insert(path, Place { key, value });
     }
 
     fn place(&self, path: &[&str]) -> Option<&Place> {
-        let is_it = |known: &Path| known.len() == path.len() && known.iter().zip(path).all(|(a, b)| a == b);
-        self.places.iter().rev().find(|(known, _)| is_it(known)).map(|(_, place)| place)
+        self.places.get(&self::path(path))
     }
 }
 
