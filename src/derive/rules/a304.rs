@@ -47,7 +47,10 @@ pub fn check(attribute: &Attribute, (name, value): Carried<'_>, findings: &mut F
 pub fn found(name: &str, value: &Value, format: Option<Format>, expected: &str, findings: &mut Findings<'_>) {
     let actual = shown(value);
     let same = value.as_text().zip(format).and_then(|(text, format)| time::rewritten(text, format));
-    let remedy = same.map_or_else(|| "write it so".to_owned(), |same| format!("write `{same}`, the same instant"));
+    let remedy = same.map_or_else(
+        || format!("write `{name}` so"),
+        |same| format!("write `{same}`, the same instant, there and in every key that is made of it"),
+    );
     let message = format!("`{name}` is `{actual}`, not {expected}; {remedy}");
     let expected = Some(expected.to_owned());
     findings.push(&RULE, Details { attribute: Some(name.to_owned()), expected, actual: Some(actual), message });

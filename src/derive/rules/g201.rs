@@ -40,9 +40,11 @@ pub fn found(
     let template = cut(&template.source);
     let message = match expected.map(shown) {
         Some(expected) => format!(
-            "`{at}` of index {index} is `{actual}`, but the item's values give `{expected}` by `{template}`; set it to that"
+            "`{at}` of index {index} is `{actual}`, but the item's values give `{expected}` by `{template}`; set `{at}` to `{expected}`, if these values are right"
         ),
-        None => format!("`{at}` of index {index} is `{actual}`, but it is written `{template}`; set it to such a key"),
+        None => {
+            format!("`{at}` of index {index} is `{actual}`, but it is written `{template}`; set `{at}` to such a key")
+        }
     };
     let expected = Some(expected.map_or(template, shown));
     findings.push(&RULE, Details { attribute: Some(at.to_owned()), expected, actual: Some(actual), message });

@@ -28,10 +28,13 @@ Write all of an index's key attributes, or none of them.
 pub fn found(index: &str, present: &[&str], absent: &[&str], expected: Option<String>, findings: &mut Findings<'_>) {
     let (have, lack) = (present.join("`, `"), absent.join("`, `"));
     let attribute = absent.first().map(|name| (*name).to_owned());
-    let set = attribute.as_ref().zip(expected.as_ref()).map(|(name, expected)| format!(" (`{name}` is `{expected}`)"));
+    let set = match (absent, &expected) {
+        ([name], Some(expected)) => format!("set `{name}` to `{expected}`"),
+        ([name, ..], Some(expected)) => format!("set `{lack}`, `{name}` to `{expected}`"),
+        ([], _) | (_, None) => format!("set `{lack}`"),
+    };
     let message = format!(
-        "index {index} misses this item: it has `{have}` but not `{lack}`; write all of the index's key attributes{}, or none",
-        set.unwrap_or_default()
+        "index {index} misses this item: it has `{have}` but not `{lack}`; {set} or, if the item is meant to stay out of the index, remove `{have}`"
     );
     findings.push(&RULE, Details { attribute, expected, actual: None, message });
 }

@@ -30,7 +30,11 @@ Remove the index's key attributes in the same update that makes the condition fa
 pub fn found(index: &str, unwanted: &[(&str, &Value)], because: &str, findings: &mut Findings<'_>) {
     let Some((at, actual)) = unwanted.first().map(|(at, actual)| (*at, shown(actual))) else { return };
     let are: Vec<String> = unwanted.iter().map(|(name, value)| format!("`{name}` is `{}`", shown(value))).collect();
-    let (are, it) = (are.join(" and "), if unwanted.len() == 1 { "it" } else { "them" });
-    let message = format!("{are}, but this item does not belong in index {index}: {because}; remove {it}");
+    let names: Vec<String> = unwanted.iter().map(|(name, _)| format!("`{name}`")).collect();
+    let (are, names) = (are.join(" and "), names.join(" and "));
+    let attributes = if unwanted.len() == 1 { "the attribute" } else { "the attributes" };
+    let message = format!(
+        "{are}, but this item does not belong in index {index}: {because}; remove {attributes} {names}, and keep the item"
+    );
     findings.push(&RULE, Details { attribute: Some(at.to_owned()), expected: None, actual: Some(actual), message });
 }

@@ -47,11 +47,14 @@ pub fn differs(
             let case = if actual.to_lowercase() == expected.to_lowercase() { " (only the case differs)" } else { "" };
             format!(
                 "`{at}` is `{actual}`, but the attributes of this {name} give `{expected}`{case} by the template `{template}`; \
-                 put the item under that key and delete this one, or mend the attributes"
+                 find out which is right: put the item under `{expected}` and delete this one in one transaction, or mend the attributes"
             )
         }
         None => {
-            format!("`{at}` is `{actual}`, but keys of {name} are written `{template}`; put the item under such a key")
+            format!(
+                "`{at}` is `{actual}`, but this item is a {name} by what it holds, and keys of these are written `{template}`; \
+                 put the item under such a key and delete this one in one transaction"
+            )
         }
     };
     let expected = Some(expected.map_or(template, shown));

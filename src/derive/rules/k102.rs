@@ -61,8 +61,15 @@ pub fn found(
             let actual = item.get(attribute).map(shown);
             let is = actual.as_ref().map_or("absent".to_owned(), |actual| format!("`{actual}`"));
             let (names, values) = (cut(&names.join(" or ")), cut(&values.join("` or `")));
+            let nearly = actual.as_ref().is_some_and(|actual| actual.trim().eq_ignore_ascii_case(&values));
+            let remedy = match nearly {
+                true => format!("set `{attribute}` to `{values}`"),
+                false => format!(
+                    "find out which is right: set `{attribute}` to that, or put the item under a key of its own kind and delete this one in one transaction"
+                ),
+            };
             let message = format!(
-                "the key `{shown_key}` is that of {names}, but `{attribute}` is {is}, not `{values}`; mend `{attribute}` or the key"
+                "the key `{shown_key}` is one of the entity {names}, whose items have `{attribute}` = `{values}`, but `{attribute}` is {is} here; {remedy}"
             );
             let expected = Some(values.replace('`', ""));
             Details { attribute: Some(attribute.clone()), expected, actual, message }

@@ -36,8 +36,8 @@ pub fn found(
 ) {
     let (name, expected, actual) = (&entity.name, shown(expected), shown(actual));
     let message = format!(
-        "`{at}` is `{actual}`, but by another key of this {name} `{{{variable}}}` is `{}`, not `{}`, which gives `{expected}`; \
-         write both keys from the same value",
+        "`{{{variable}}}` of this {name} is `{}` by another of its keys, but `{}` by `{at}`, which is `{actual}` and would be `{expected}`; \
+         find out which is right, then write both keys from that value (a primary key: put the item anew and delete this one in one transaction)",
         cut(known),
         cut(found)
     );

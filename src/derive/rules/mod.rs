@@ -99,8 +99,12 @@ impl InKey<'_> {
     /// What is to be done so that the attribute holds it.
     fn remedy(&self, mended: &str) -> String {
         match self.is_primary {
-            true => format!("put the item under `{mended}` and delete this one in one transaction"),
-            false => format!("write `{mended}`, there and in every key that is made of it"),
+            true => format!(
+                "put the item under `{mended}`, with every key and attribute of that value so, and delete this one in one transaction"
+            ),
+            false => format!(
+                "write `{mended}`, there and in every key that is made of it (a primary key: put the item anew and delete this one)"
+            ),
         }
     }
 }

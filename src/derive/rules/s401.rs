@@ -29,7 +29,8 @@ Refuse the delimiter where such values are entered, or escape it before it goes 
 pub fn found(name: &str, value: &str, delimiter: &str, key: &str, findings: &mut Findings<'_>) {
     let actual = cut(value);
     let message = format!(
-        "`{name}` is `{actual}` and contains the delimiter `{delimiter}` of {key}; write it without, or escape it, and do not allow it in such values"
+        "`{name}` is `{actual}`, and `{delimiter}` is the delimiter of {key}, so that this key can be read in two ways; refuse `{delimiter}` in `{name}` where it is \
+         entered, and put this item, and those that name it, under keys without it"
     );
     let expected = Some(format!("a value without `{delimiter}`"));
     findings.push(&RULE, Details { attribute: Some(name.to_owned()), expected, actual: Some(actual), message });

@@ -50,12 +50,10 @@ pub fn placeholder<'t>(text: &'t str, delimiter: &str, declared: &[String]) -> O
 /// The key attribute `at` has the placeholder `part` in it.
 pub fn found(at: &str, key: &str, part: &str, findings: &mut Findings<'_>) {
     let actual = cut(key);
+    let remedy = "write the key with the real value there or, if there is none, leave the key out (of an index, all of its attributes)";
     let message = match part {
-        "" => format!("`{at}` is `{actual}`, which has an empty part; write the key with a value there, or none"),
-        _ => format!(
-            "`{at}` is `{actual}`, where `{}` is a placeholder; write the key with a value there, or none",
-            cut(part)
-        ),
+        "" => format!("`{at}` is `{actual}`, which has an empty part; {remedy}"),
+        _ => format!("`{at}` is `{actual}`, where `{}` is a placeholder; {remedy}", cut(part)),
     };
     let expected = Some("a value".to_owned());
     findings.push(&RULE, Details { attribute: Some(at.to_owned()), expected, actual: Some(actual), message });

@@ -43,10 +43,9 @@ pub fn check(value: InKey<'_>, findings: &mut Findings<'_>) {
     // Both forms look alike, so the message spells them out.
     let spelt = |text: &str| text.escape_default().to_string();
     let message = format!(
-        "`{name}` is `{actual}` (`{}`): a value in a key that is not in Unicode normal form NFC, which is `{}`; {}",
+        "`{name}` is `{actual}` (`{}`): a value in a key that is not in Unicode normal form NFC; {}",
         cut(&spelt(value.whole)),
-        cut(&spelt(&expected)),
-        value.remedy(&expected)
+        value.remedy(&cut(&spelt(&expected)))
     );
     let (expected, actual) = (Some(expected), Some(actual));
     findings.push(&RULE, Details { attribute: Some(name.to_owned()), expected, actual, message });

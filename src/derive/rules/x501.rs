@@ -33,7 +33,10 @@ that is written to while it is read, look again before you mend.
 pub fn found(reference: &Reference, at: Option<&str>, other: &TableKey, findings: &mut Findings<'_>) {
     let (what, to) = (subject(reference, at), to(reference));
     let other = cut(&other.to_string());
-    let message = format!("{what} names the {to} `{other}`, which is not there; put that item, or name another");
+    let message = format!(
+        "{what} names the {to} `{other}`, which is not there; put that item, or have this one name another that is there (where a key names it: put \
+         this one anew and delete it here, in one transaction)"
+    );
     push(at, Some(other), message, findings);
 }
 

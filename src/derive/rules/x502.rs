@@ -41,11 +41,11 @@ pub fn found(
         Some(master) => {
             let expected = &master.shown;
             format!(
-                "`{at}` is `{actual}`, but its master, `{name}` of the {entity} `{other}`, is `{expected}`; copy it again"
+                "`{at}` is `{actual}`, but its master, `{name}` of the {entity} `{other}`, is `{expected}`; set `{at}` here to `{expected}`"
             )
         }
         None => {
-            format!("`{at}` is `{actual}`, but its master, the {entity} `{other}`, has no `{name}`; remove the copy")
+            format!("`{at}` is `{actual}`, but its master, the {entity} `{other}`, has no `{name}`; remove `{at}` here")
         }
     };
     let expected = master.map(|master| master.shown.to_string());

@@ -36,10 +36,13 @@ fn an_index_is_left_or_entered_with_all_of_its_attributes() {
     let model = tickets();
     let closed = ticket(&[("State", "closed"), ("GSI1PK", "OWNER#ann"), ("GSI1SK", "TICKET#7")]);
     let expected = "`GSI1PK` is `OWNER#ann` and `GSI1SK` is `TICKET#7`, but this item does not belong in index GSI1: \
-                    `State` is `closed`, not `open` or `new`; remove them";
+                    `State` is `closed`, not `open` or `new`; remove the attributes `GSI1PK` and `GSI1SK`, and keep the item";
     assert_eq!(messages(&model, &closed), [expected]);
     let half = ticket(&[("GSI1SK", "TICKET#7")]);
-    assert!(messages(&model, &half)[0].ends_with("`State` is absent, not `open` or `new`; remove it"));
+    assert!(
+        messages(&model, &half)[0]
+            .ends_with("`State` is absent, not `open` or `new`; remove the attribute `GSI1SK`, and keep the item")
+    );
     let expected = "the item has no key attribute of index GSI1, where it belongs because `State` is `new`; \
                     set `GSI1PK` to `OWNER#ann` and `GSI1SK` to `TICKET#7`";
     assert_eq!(messages(&model, &ticket(&[("State", "new")])), [expected]);

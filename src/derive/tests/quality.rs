@@ -259,7 +259,7 @@ fn a_misspelt_type_is_told_from_an_unknown_key() {
     let derived = derive(&model, &TableKey::text("WO#WO1", "USER#tech001"), &order);
     assert_eq!(derived.entity, None);
     assert_eq!(derived.counts.len(), 1, "only the totals of findings");
-    assert!(derived.findings[0].message.contains("is that of WorkOrder, but `Type` is `Workorder`"));
+    assert!(derived.findings[0].message.contains("but `Type` is `Workorder` here; set `Type` to `WorkOrder`"));
     let order = item([("PK", "WO#WO1"), ("SK", "TECH#1"), ("Type", "Order")]);
     let message = &super::derived(&model, &order).findings[0].message;
     assert!(message.contains("the sort key should be `USER#{technician}` (WorkOrder)"), "{message}");

@@ -45,8 +45,8 @@ fn a_name_has_one_form() {
     }
     let finding = &derived(&model, &user("jose\u{301}")).findings[0];
     assert_eq!(finding.severity, Severity::Warning);
-    let expected = "`Username` is `jose\u{301}` (`jose\\u{301}`): a value in a key that is not in Unicode normal form NFC, \
-                    which is `jos\\u{e9}`; write `jos\u{e9}`, there and in every key that is made of it";
+    let expected = "`Username` is `jose\u{301}` (`jose\\u{301}`): a value in a key that is not in Unicode normal form NFC; \
+                    write `jos\\u{e9}`, there and in every key that is made of it (a primary key: put the item anew and delete this one)";
     assert_eq!(finding.message, expected);
     // Hangul that is written by its parts, and a singleton.
     assert_eq!(verdicts(&model, &user("\u{1112}\u{1161}\u{11ab}")), ["S403 Username \u{d55c}"]);
@@ -66,7 +66,7 @@ fn blanks_and_control_characters_are_told_apart() {
     let finding = &derived(&model, &user("ann\t")).findings[0];
     assert_eq!((finding.severity, finding.actual.as_deref()), (Severity::Error, Some("ann\\t")));
     let expected = "`Username` is `ann\\t`: a value in a key with the character U+0009, which nobody sees; write `ann`, there and in \
-                    every key that is made of it";
+                    every key that is made of it (a primary key: put the item anew and delete this one)";
     assert_eq!(finding.message, expected);
 }
 
