@@ -1,6 +1,7 @@
 //! `audit`: which items break the conventions, how many, and out of how many?
 
 mod beside;
+mod live;
 mod machine;
 mod text;
 
@@ -10,11 +11,9 @@ use std::sync::Arc;
 use tablekeeper::adapters::files::audit::{self, Options, Reading};
 use tablekeeper::adapters::files::{Input, Source, SourceError};
 use tablekeeper::adapters::page::{self, AuditPage};
-use tablekeeper::derive;
-use tablekeeper::engine::audit::{Audit, Summary, Witness as _};
+use tablekeeper::engine::audit::Summary;
 use tablekeeper::engine::cross::Sight;
 use tablekeeper::model::derived::Severity;
-use tablekeeper::model::key::TableKey;
 use tablekeeper::model::spec::Model;
 
 use super::args::{AuditArgs, Format};
@@ -54,7 +53,7 @@ pub async fn run(args: &AuditArgs, format: Format) -> Outcome {
     let patches_to = args.suggest_patches.as_deref().map(Destination::open).transpose()?;
     let mut audited = match &args.items {
         Some(path) => of_source(&model, path, args)?,
-        None => of_table(&model, args).await?,
+        None => live::of_table(&model, args).await?,
     };
     input::show_faults(audited.unread.iter(), audited.unread_total, Exit::Incomplete);
     input::show_superseded(&audited.superseded, audited.superseded_total);
@@ -79,24 +78,6 @@ pub async fn run(args: &AuditArgs, format: Format) -> Outcome {
         Some(worst) if worst >= threshold => Exit::Findings,
         _ => Exit::Fine,
     })
-}
-
-async fn of_table<'m>(model: &'m Model, args: &AuditArgs) -> Result<Audited<'m>, Stop> {
-    let tables = connect::open(&args.table, model.clone()).await?;
-    let names = model.table.key_names();
-    let mut audit = Audit::new(model, args.samples.0);
-    let beside = Beside::new(model, args.suggest_patches.is_some());
-    connect::for_each_source_item(&tables, |item| {
-        if let Some(key) = TableKey::of(&item, &names) {
-            let derived = derive::derive(model, &key, &item);
-            beside.see(&key, &item, &derived);
-            audit.add(&derived);
-        }
-    })
-    .await?;
-    tables.close().await;
-    let patches = beside.finish(Sight::Whole, &mut audit)?;
-    Ok(Audited { patches, ..Audited::new(model, format!("table `{}`", model.table.name), audit.finish(), None) })
 }
 
 fn of_source<'m>(model: &'m Model, path: &Path, args: &AuditArgs) -> Result<Audited<'m>, Stop> {

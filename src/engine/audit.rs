@@ -20,6 +20,8 @@
 
 mod applies;
 mod capped;
+pub mod live;
+mod saved;
 mod summary;
 mod totals;
 
@@ -29,6 +31,8 @@ mod tests;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
+use serde::{Deserialize, Serialize};
+
 use crate::derive::fold::is_set_aside;
 use crate::engine::cross;
 use crate::model::derived::{Derived, Finding, Severity};
@@ -37,6 +41,7 @@ use crate::model::spec::Model;
 use crate::model::value::{Item, Text};
 
 pub use capped::Capped;
+pub use saved::Saved;
 pub use summary::{RuleCount, Share, Summary};
 pub use totals::GROUPS_MAX;
 
@@ -57,7 +62,7 @@ pub const SAMPLES_DEFAULT: usize = 20;
 type Rank = (u64, TableKey, Option<String>);
 
 /// One rule and one entity.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Tally {
     severity: Severity,
     failed: u64,

@@ -58,6 +58,20 @@ impl Sum {
     }
 }
 
+/// As a text with every digit.
+impl Serialize for Sum {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Sum {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Sum, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map(Sum).map_err(|_| de::Error::custom(format_args!("`{text}` is no sum")))
+    }
+}
+
 /// Why a text or a result is not a DynamoDB number.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecimalError {

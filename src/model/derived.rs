@@ -93,7 +93,7 @@ impl Severity {
 }
 
 /// One violation of one rule by one item.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// Stable code, for example `G201`.
     pub code: String,

@@ -1,5 +1,7 @@
 //! `audit`: its arguments.
 
+mod live;
+
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -8,11 +10,13 @@ use tablekeeper::engine::audit::SAMPLES_DEFAULT;
 use tablekeeper::model::derived::Severity;
 
 use super::TableArgs;
+pub use live::LiveArgs;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   tablekeeper audit --model quality                                    the live table
+  tablekeeper audit --model quality --max-read-units 200 --resume audit.progress
   tablekeeper audit --model skills --items items.jsonl.gz --format json
   tablekeeper audit --model my-model.toml --items AWSDynamoDB/01693685827463-2d8752fd
   tablekeeper audit --model my-model.toml --items people.csv --fail-on error
@@ -46,6 +50,8 @@ pub struct AuditArgs {
     /// Audit this file or folder instead of the live table; - for standard input
     #[arg(long, value_name = "PATH")]
     pub items: Option<PathBuf>,
+    #[command(flatten)]
+    pub live: LiveArgs,
     /// What the items are in, where the path does not tell
     #[arg(long, value_enum, value_name = "FORMAT", requires = "items")]
     pub source_format: Option<SourceFormatArg>,

@@ -29,6 +29,11 @@ impl<'m> Beside<'m> {
         Beside { model, across, patches: wants_patches.then(Mutex::default) }
     }
 
+    /// True if the model says of no item that it names another.
+    pub fn is_blind(&self) -> bool {
+        self.across.is_blind()
+    }
+
     /// Adds to the audit what the items say of each other, and hands over what would mend them.
     pub fn finish(self, sight: Sight, audit: &mut Audit<'_>) -> Result<Option<Suggestions>, Stop> {
         self.across.finish(sight, audit).map_err(anyhow::Error::from)?;

@@ -2,10 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 /// Counts everything and keeps the entries with the smallest keys, at most so many.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(bound(
+    serialize = "K: Serialize, V: Serialize",
+    deserialize = "K: Deserialize<'de> + Ord, V: Deserialize<'de>"
+))]
 pub struct Capped<K, V> {
     most: usize,
+    #[serde(with = "super::saved::pairs")]
     kept: BTreeMap<K, V>,
     all: u64,
 }

@@ -9,7 +9,7 @@ use crate::model::spec::Attribute;
 use crate::model::value::{Item, Kind, Value};
 
 /// Orders with an index, a set of states and a number that is summed; notes with nothing.
-fn model() -> Model {
+pub(super) fn model() -> Model {
     let mut model = bare("PK", "SK");
     model.table.indexes = vec![index("ByState", &["IPK"], &[])];
     let mut order = entity("Order", "ORD#{order}", "HEAD");
@@ -24,11 +24,11 @@ fn model() -> Model {
     model
 }
 
-fn order(number: usize, state: &str, index_key: &str) -> Item {
+pub(super) fn order(number: usize, state: &str, index_key: &str) -> Item {
     item([("PK", &format!("ORD#{number}")), ("SK", "HEAD"), ("State", state), ("IPK", index_key)])
 }
 
-fn sound(number: usize) -> Item {
+pub(super) fn sound(number: usize) -> Item {
     order(number, "open", &format!("open#{number}"))
 }
 

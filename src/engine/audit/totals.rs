@@ -5,6 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
+
 use crate::derive::findings::Findings;
 use crate::derive::rules::a308;
 use crate::model::decimal::Sum;
@@ -21,8 +23,9 @@ pub fn has_sums(aggregate: &Aggregate) -> bool {
     !aggregate.sum.is_empty() || !aggregate.sum_squares.is_empty()
 }
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Totals {
+    #[serde(with = "super::saved::pairs")]
     sums: BTreeMap<(Text, TableKey), BTreeMap<Text, Sum>>,
     /// There were more groups than are kept; from then on nothing is.
     is_over: bool,

@@ -22,6 +22,11 @@ impl<'m, S: Spill> Onlooker<'m, S> {
         Onlooker { lens: Lens::new(model), cross: Mutex::new(Cross::new(model, spill, memory_max)) }
     }
 
+    /// True if the model says of no item that it names another.
+    pub fn is_blind(&self) -> bool {
+        self.lens.is_blind()
+    }
+
     /// Adds to the audit what the items say of each other.
     ///
     /// # Errors
