@@ -50,7 +50,9 @@ pub async fn run(args: &AuditArgs, format: Format) -> Outcome {
             "patches quote values and keys, which the model's [findings] hides; audit by a copy of the model without it"
         )));
     }
-    let patches_to = args.suggest_patches.as_deref().map(Destination::open).transpose()?;
+    let read: Vec<&Path> =
+        args.items.iter().map(|path| path.as_path()).chain([Path::new(&args.table.model.model)]).collect();
+    let patches_to = args.suggest_patches.as_deref().map(|path| Destination::open(path, &read)).transpose()?;
     let mut audited = match &args.items {
         Some(path) => of_source(&model, path, args)?,
         None => live::of_table(&model, args).await?,

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Seek as _, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use serde::Serialize;
@@ -12,7 +12,7 @@ use tablekeeper::model::derived::Finding;
 use tablekeeper::model::key::TableKey;
 use tablekeeper::model::spec::Model;
 use tablekeeper::model::value::Item;
-use tempfile::SpooledTempFile;
+use tempfile::{NamedTempFile, SpooledTempFile};
 
 use super::context::{Stop, usage};
 use super::findings::KeyOut;
@@ -48,17 +48,37 @@ struct LeftOut<'a> {
 /// Where the lines go once all items are read.
 pub enum Destination {
     Stdout,
-    File(File, String),
+    /// What is complete takes the place of what was there.
+    File(NamedTempFile, PathBuf),
+    /// A device or a pipe.
+    Other(File, PathBuf),
 }
 
 impl Destination {
     /// `-` is standard output. A file is made at once: that it cannot be shows before a long run, not after it.
-    pub fn open(path: &Path) -> Result<Destination, Stop> {
+    ///
+    /// # Errors
+    /// It cannot be made, or is one of `read`: the source, or the model, or lies in a folder of these.
+    pub fn open(path: &Path, read: &[&Path]) -> Result<Destination, Stop> {
         if path.as_os_str() == "-" {
             return Ok(Destination::Stdout);
         }
-        let place = path.display().to_string();
-        let file = File::create(path).with_context(|| format!("cannot write patches to `{place}`")).map_err(usage)?;
+        let shown = path.display();
+        let real = std::fs::canonicalize(path).ok();
+        let is_read = |of: &&Path| {
+            std::fs::canonicalize(of).is_ok_and(|of| real.as_ref().is_some_and(|real| real.starts_with(of)))
+        };
+        if read.iter().any(is_read) {
+            return Err(usage(anyhow::anyhow!("patches to `{shown}` would destroy what is read; name another file")));
+        }
+        let context = || format!("cannot write patches to `{shown}`");
+        if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+            let file = File::options().write(true).open(path).with_context(context).map_err(usage)?;
+            return Ok(Destination::Other(file, path.to_owned()));
+        }
+        let place = real.unwrap_or_else(|| path.to_owned());
+        let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let file = NamedTempFile::new_in(folder).with_context(context).map_err(usage)?;
         Ok(Destination::File(file, place))
     }
 }
@@ -119,7 +139,13 @@ impl Suggestions {
                 }
             }
             Destination::File(mut file, place) => {
-                io::copy(&mut self.lines, &mut file).with_context(|| format!("cannot write patches to `{place}`"))?;
+                let context = || format!("cannot write patches to `{}`", place.display());
+                io::copy(&mut self.lines, &mut file).with_context(context)?;
+                file.persist(&place).with_context(context)?;
+            }
+            Destination::Other(mut file, place) => {
+                io::copy(&mut self.lines, &mut file)
+                    .with_context(|| format!("cannot write patches to `{}`", place.display()))?;
             }
         }
         let (safe, not_safe) = (count(self.safe, "safe patch"), self.not_safe);

@@ -15,7 +15,7 @@ use std::borrow::Cow;
 
 use crate::model::derived::{Contribution, Derived, Row, RowKind};
 use crate::model::key::TableKey;
-use crate::model::spec::{Entity, Model};
+use crate::model::spec::{Entity, Format, Model};
 use crate::model::value::Item;
 
 pub mod decode;
@@ -146,7 +146,9 @@ fn attributes(scope: &Scope<'_>, findings: &mut Findings<'_>) {
         && let Some(value) = scope.item.get(name)
         && !scope.entity.attribute(name).is_some_and(|attribute| is_none(attribute, value))
     {
-        a306::check_value(name, value, findings);
+        let is_declared =
+            scope.entity.attribute(name).is_some_and(|attribute| attribute.format == Some(Format::EpochSeconds));
+        a306::check_value(name, value, !is_declared, findings);
         a310::check(name, value, findings);
     }
 }

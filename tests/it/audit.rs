@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::path::Path;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD as BASE64;
@@ -11,6 +12,7 @@ use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 
 use crate::kept::{Ran, tablekeeper};
+use crate::program::Program;
 
 const GOOD: &str = r#"{"PK":"METADATA#TOLERANCE","SK":"METADATA#T1","Type":"TOLERANCE","Description":"a"}"#;
 const GLAD: &str = "../shared/corpus/glad/items.ddb.jsonl";
@@ -251,4 +253,88 @@ async fn a_published_table_that_is_sound_has_no_findings() {
     let found = ran.json();
     assert_eq!((ran.code, &found["findings_total"], &found["unrecognised"]), (0, &json!(0), &json!(0)), "{found}");
     assert!(found["items"].as_u64() > Some(0), "{found}");
+}
+
+/// Pages of a live table are read one after the other and no faster than allowed; what was read before SIGTERM is not read again.
+#[cfg(unix)]
+#[tokio::test]
+async fn an_audit_of_the_live_table_goes_on_where_it_was_stopped() {
+    let place = Place::new();
+    // Three items are a page of 1 MB.
+    let notes = "n".repeat(350_000);
+    let items: String = (0..9)
+        .map(|number| {
+            let mut order = order(number, number % 2 == 0);
+            order["Notes"] = json!(notes);
+            format!("{order}\n")
+        })
+        .collect();
+    let (items, data, progress) = (place.write("items.jsonl", items), place.path("db"), place.path("progress"));
+    let loaded = tablekeeper(&["load", "--model", "quality", "--data-dir", &data, "--items", &items]).await;
+    assert_eq!(loaded.code, 0, "{}", loaded.err);
+    let live = ["audit", "--model", "quality", "--data-dir", &data, "--segments", "1", "--format", "json"];
+    let whole = tablekeeper(&live).await.json();
+    assert_eq!((&whole["items"], &rule(&whole, "G201")["failed"]), (&json!(9), &json!(5)));
+
+    // A page costs some 260 units, so that the second one has to wait for seconds.
+    let slow = [&live[..], &["--max-read-units", "60", "--resume", &progress]].concat();
+    let program = Program::start(&slow);
+    for _ in 0..600 {
+        if Path::new(&progress).exists() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    program.terminate();
+    let stopped = program.end().await.expect(3);
+    assert!(stopped.says("the same command goes on from there"), "{:?}", stopped.log);
+    let resumed = tablekeeper(&[&live[..], &["--resume", &progress]].concat()).await;
+    assert!(resumed.err.contains("going on after"), "{}", resumed.err);
+    let resumed = resumed.json();
+    assert_eq!((&resumed["items"], rule(&resumed, "G201")), (&whole["items"], rule(&whole, "G201")));
+    assert!(resumed["undecided"][0].as_str().unwrap().contains("X501"), "{resumed}");
+    assert!(!Path::new(&progress).exists());
+    // What is there is no progress of this table.
+    std::fs::write(&progress, "{}").unwrap();
+    let refused = tablekeeper(&[&live[..], &["--resume", &progress]].concat()).await;
+    assert!(refused.code == 2 && refused.err.contains("holds no progress of an audit"), "{}", refused.err);
+}
+
+#[tokio::test]
+async fn patches_never_take_the_place_of_what_is_read() {
+    let place = Place::new();
+    let items = place.write("items.jsonl", format!("{}\n", order(1, true)));
+    let model = place.write("m.toml", std::fs::read_to_string("models/quality.toml").unwrap());
+    std::fs::create_dir(place.path("export")).unwrap();
+    let inside = place.write("export/x.json.gz", "x");
+    for (source, to) in [(&items, &items), (&items, &model), (&place.path("export"), &inside)] {
+        let before = std::fs::read(to).unwrap();
+        let ran = tablekeeper(&["audit", "--model", &model, "--items", source, "--suggest-patches", to]).await;
+        assert!(ran.code == 2 && ran.err.contains("would destroy what is read"), "{} {}", ran.code, ran.err);
+        assert_eq!(std::fs::read(to).unwrap(), before, "{to}");
+    }
+    // What was there stays until there is something to take its place.
+    let old = place.write("old.jsonl", "old\n");
+    let ran =
+        tablekeeper(&["audit", "--model", &model, "--items", &place.path("none"), "--suggest-patches", &old]).await;
+    assert_eq!((ran.code, std::fs::read_to_string(&old).unwrap().as_str()), (2, "old\n"));
+    tablekeeper(&["audit", "--model", &model, "--items", &items, "--suggest-patches", &old]).await;
+    assert!(std::fs::read_to_string(&old).unwrap().contains("\"safe\":true"));
+}
+
+#[tokio::test]
+async fn what_a_model_hides_is_not_quoted_from_lines_that_cannot_be_used() {
+    let place = Place::new();
+    let hidden = format!("{}\n[findings]\nkeys = \"hash\"\n", std::fs::read_to_string("models/quality.toml").unwrap());
+    let model = place.write("m.toml", hidden);
+    let line = r#"{"PK":"USER#SECRET","SK":"USER#SECRET","Type":"Manager","Name":"SECRET"}"#;
+    let lines = format!("{line}\n{line}\n{{\"PK\":\"SECRET\"\n{{\"PK\":[\"SECRET\"]}}\n");
+    let items = place.write("items.jsonl", lines);
+    for format in ["text", "json", "jsonl", "csv", "html"] {
+        let ran = tablekeeper(&["audit", "--model", &model, "--items", &items, "--format", format]).await;
+        assert_eq!(ran.code, 3, "{}", ran.err);
+        assert!(!ran.out.contains("SECRET") && !ran.err.contains("SECRET"), "{format}: {} {}", ran.out, ran.err);
+        assert!(ran.err.contains("line 3"), "{}", ran.err);
+    }
 }

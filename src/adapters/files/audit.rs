@@ -169,19 +169,19 @@ impl Pass<'_> {
         let item = match content.and_then(Content::decode) {
             Err(fault) => {
                 reading.broken_files += u64::from(place.line == 0);
-                return reading.faults.add(place, fault);
+                return reading.faults.add(place.clone(), self.told(&place, fault));
             }
             Ok(Held::Deletion) => return reading.deleted += 1,
             Ok(Held::Item(item)) if item.is_ours() => return reading.derived += 1,
             Ok(Held::Item(item)) => item,
         };
         let Some(key) = TableKey::of(&item, &self.names) else {
-            return reading.faults.add(place, no_key(&item, &self.names));
+            return reading.faults.add(place.clone(), self.told(&place, no_key(&item, &self.names)));
         };
         if let Some(passed_over) = self.passed_over.as_ref().filter(|lines| lines.contains(place.line)) {
             let told = passed_over.superseded.iter().find(|(line, _)| **line == place.line);
             let superseded =
-                |(line, by): (&usize, &usize)| Superseded { line: *line, by_line: *by, key: key.to_string() };
+                |(line, by): (&usize, &usize)| Superseded { line: *line, by_line: *by, key: self.shown(&key) };
             return reading.superseded.extend(told.map(superseded));
         }
         if self.keys.is_some() {
@@ -190,6 +190,23 @@ impl Pass<'_> {
         let derived = derive(self.model, &key, &item);
         witness.see(&key, &item, &derived);
         part.audit.add(&derived);
+    }
+}
+
+impl Pass<'_> {
+    /// A fault of a line quotes it, unless the model hides values.
+    fn told(&self, place: &Place, fault: String) -> String {
+        match self.model.findings.redact_values && place.line > 0 {
+            true => "no item, or one without a key; the model hides what it holds".to_owned(),
+            false => fault,
+        }
+    }
+
+    fn shown(&self, key: &TableKey) -> String {
+        match self.model.findings.hash_keys {
+            true => key.digest().to_string(),
+            false => key.to_string(),
+        }
     }
 }
 

@@ -31,6 +31,10 @@ struct Rows {
     /// Bytes that the row at hand may still take.
     left: Arc<AtomicUsize>,
     record: ByteRecord,
+    /// Quotes read so far: of a whole file an even number.
+    quotes: Arc<AtomicUsize>,
+    /// Line of the last row.
+    last: usize,
     gzip: bool,
     ended: bool,
 }
@@ -40,14 +44,15 @@ pub fn entries(file: &Arc<str>, input: Input) -> Result<Entries, SourceError> {
     let (gzip, left) = (unpacked.gzip, Arc::new(AtomicUsize::new(LINE_SIZE_MAX)));
     let unfit = |why: String| SourceError::Unfit(format!("{file}: the header cannot be read: {why}"));
     let input = without_mark(unpacked.input).map_err(|error| unfit(read_failed(gzip, &error)))?;
-    let bounded = Bounded { input, left: Arc::clone(&left) };
+    let quotes = Arc::new(AtomicUsize::new(0));
+    let bounded = Bounded { input, left: Arc::clone(&left), quotes: Arc::clone(&quotes) };
     // Rows of another length are ours to tell; the reader would stop there.
     let mut reader = ReaderBuilder::new().flexible(true).trim(Trim::Headers).from_reader(bounded);
     let header = reader.byte_headers().cloned().map_err(|error| unfit(why(error, gzip)))?;
     let columns = header.iter().map(column).collect::<Result<Vec<Column>, String>>();
     let columns = columns.and_then(once).map_err(|why| SourceError::Unfit(format!("{file}: line 1: {why}")))?;
     let file = Arc::clone(file);
-    Ok(Box::new(Rows { file, columns, reader, left, record: ByteRecord::new(), gzip, ended: false }))
+    Ok(Box::new(Rows { file, columns, reader, left, record: ByteRecord::new(), quotes, last: 1, gzip, ended: false }))
 }
 
 /// `Age:N` is the number `Age`; a name whose end is no type is a name.
@@ -82,7 +87,7 @@ impl Iterator for Rows {
         let begun = usize::try_from(self.reader.position().line()).unwrap_or(usize::MAX);
         self.left.store(LINE_SIZE_MAX, Ordering::Relaxed);
         let content = match self.reader.read_byte_record(&mut self.record) {
-            Ok(false) => return None,
+            Ok(false) => return self.unclosed(),
             Ok(true) => row(&self.columns, &self.record).map(Content::Item),
             Err(error) => {
                 self.ended = true;
@@ -91,7 +96,19 @@ impl Iterator for Rows {
         };
         let stated = self.record.position().filter(|_| !self.ended).map(csv::Position::line);
         let line = stated.and_then(|line| usize::try_from(line).ok()).unwrap_or(begun);
+        self.last = line;
         Some(Entry { place: Place { file: Arc::clone(&self.file), line }, content })
+    }
+}
+
+impl Rows {
+    /// At the end of the file: the reader takes what follows a quote that is never closed for one cell.
+    fn unclosed(&mut self) -> Option<Entry> {
+        self.ended = true;
+        let message = "a quote is not closed by the end of the file, so that rows may be missing; close it, or write it twice within a cell";
+        let is_odd = !self.quotes.load(Ordering::Relaxed).is_multiple_of(2);
+        let place = Place { file: Arc::clone(&self.file), line: self.last };
+        is_odd.then(|| Entry { place, content: Err(message.to_owned()) })
     }
 }
 
@@ -131,6 +148,7 @@ fn why(error: csv::Error, gzip: bool) -> String {
 struct Bounded {
     input: Input,
     left: Arc<AtomicUsize>,
+    quotes: Arc<AtomicUsize>,
 }
 
 impl Read for Bounded {
@@ -142,6 +160,8 @@ impl Read for Bounded {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
         }
         self.left.store(left - read, Ordering::Relaxed);
+        let quotes = buffer[..read].iter().filter(|byte| **byte == b'"').count();
+        self.quotes.fetch_add(quotes, Ordering::Relaxed);
         Ok(read)
     }
 }

@@ -15,6 +15,7 @@
 //! the last change of an item in the period, without `NewImage` where it was deleted. The objects are asked for by their
 //! keys, of anything that implements [`Objects`]: a folder here.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read};
@@ -186,8 +187,15 @@ impl Export {
             Entry { place: Place { file: place, line: 0 }, content: Err(message) }
         });
         let (objects, watch) = (Arc::clone(&self.objects), Arc::clone(watch));
-        let data = self.files.clone().into_iter().flat_map(move |file| data(&*objects, file, &watch, content));
-        Box::new(wrong.into_iter().chain(data))
+        let mut known = BTreeSet::new();
+        let (files, twice): (Vec<DataFile>, Vec<DataFile>) =
+            self.files.iter().cloned().partition(|file| known.insert(file.data_file_s3_key.clone()));
+        let twice = twice.into_iter().map(|file| {
+            let message = format!("{FILES} names it twice; it is read once; copy the export again");
+            Entry { place: Place { file: file.data_file_s3_key.into(), line: 0 }, content: Err(message) }
+        });
+        let data = files.into_iter().flat_map(move |file| data(&*objects, file, &watch, content));
+        Box::new(wrong.into_iter().chain(twice).chain(data))
     }
 }
 

@@ -3,23 +3,25 @@
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use chrono::TimeDelta;
+use indicatif::ProgressBar;
 use tablekeeper::engine::audit::live::{LiveAudit, Progress};
 use tablekeeper::engine::cross::Sight;
+use tablekeeper::engine::ports::Clock as _;
 use tablekeeper::model::spec::Model;
 
 use super::Audited;
 use super::beside::Beside;
 use crate::cli::args::AuditArgs;
-use crate::cli::connect;
+use crate::cli::connect::{self, Tables};
 use crate::cli::context::{Stop, usage};
 use crate::cli::output::warn;
 use crate::cli::worker::stop_signal;
 
 /// How often the progress is written.
-const PAUSE: Duration = Duration::from_secs(10);
+const PAUSE: TimeDelta = TimeDelta::seconds(10);
 
 pub async fn of_table<'m>(model: &'m Model, args: &AuditArgs) -> Result<Audited<'m>, Stop> {
     let live = &args.live;
@@ -41,23 +43,17 @@ pub async fn of_table<'m>(model: &'m Model, args: &AuditArgs) -> Result<Audited<
     if is_resumed {
         warn(format_args!("going on after {before} items that an earlier run has read"));
     }
-    let items = tables.connection.describe_table(&model.table.name).await.map_or(0, |info| info.items);
-    let bar = match items {
-        0 => connect::spinner("items read"),
-        // On AWS the number is hours old, so it is an estimate.
-        items => connect::bar(items, "items, about"),
-    };
-    bar.set_position(before);
+    let bar = bar(&tables, model, before).await;
     let beside = Beside::new(model, args.suggest_patches.is_some());
-    let written = Mutex::new(Instant::now());
+    let written = Mutex::new(tables.clock.now());
     let each_page = |audit: &LiveAudit<'_>| {
         bar.set_length(bar.length().unwrap_or_default().max(audit.read()));
         bar.set_position(audit.read());
         let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(file) = file.filter(|_| written.elapsed() >= PAUSE) {
+        if let Some(file) = file.filter(|_| tables.clock.now() - *written >= PAUSE) {
             // At the end it is tried again, and said.
             let _ = write(file, audit);
-            *written = Instant::now();
+            *written = tables.clock.now();
         }
     };
     let ended = {
@@ -73,14 +69,7 @@ pub async fn of_table<'m>(model: &'m Model, args: &AuditArgs) -> Result<Audited<
     bar.finish_and_clear();
     tables.close().await;
     if let Err(error) = ended {
-        let Some(file) = file else { return Err(error.into()) };
-        write(file, &audit)?;
-        let read = audit.read();
-        let context = format!(
-            "stopped after {read} items; the same command goes on from there, by what is in `{}`",
-            file.display()
-        );
-        return Err(error.context(context).into());
+        return Err(stopped(error, file, &audit)?.into());
     }
     // What an earlier run saw is out of sight now.
     let sight = if is_resumed { Sight::Partial } else { Sight::Whole };
@@ -96,6 +85,26 @@ pub async fn of_table<'m>(model: &'m Model, args: &AuditArgs) -> Result<Audited<
     }
     file.map_or(Ok(()), remove)?;
     Ok(Audited { patches, ..Audited::new(model, format!("table `{}`", model.table.name), summary, None) })
+}
+
+/// Of all items that the table had some hours ago; a counter where it knows of none.
+async fn bar(tables: &Tables, model: &Model, position: u64) -> ProgressBar {
+    let items = tables.connection.describe_table(&model.table.name).await.map_or(0, |info| info.items);
+    let bar = match items {
+        0 => connect::spinner("items read"),
+        items => connect::bar(items, "items, about"),
+    };
+    bar.set_position(position);
+    bar
+}
+
+/// What to say of a run that did not come to its end, after its progress has been kept.
+fn stopped(error: anyhow::Error, file: Option<&Path>, audit: &LiveAudit<'_>) -> anyhow::Result<anyhow::Error> {
+    let Some(file) = file else { return Ok(error) };
+    write(file, audit)?;
+    let (read, file) = (audit.read(), file.display());
+    Ok(error
+        .context(format!("stopped after {read} items; the same command goes on from there, by what is in `{file}`")))
 }
 
 /// What an earlier run left, if there is a file.

@@ -19,6 +19,16 @@ pub fn print(audited: &Audited<'_>) {
             line("  --samples N shows more of them, --samples all everything");
         }
     }
+    let open = summary.rules.iter().filter(|rule| rule.undecidable > 0);
+    let open: Vec<String> = open
+        .map(|rule| format!("{} {} of {}", rule.code, rule.undecidable, rule.entity.as_deref().unwrap_or("-")))
+        .collect();
+    if !open.is_empty() {
+        line(format_args!(
+            "\n  undecidable (what they name was not seen, or their own key is in doubt): {}",
+            open.join(", ")
+        ));
+    }
     for undecided in &summary.undecided {
         line(format_args!("\n  {undecided}"));
     }

@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::{Draft, Edit, Place, spellings, times};
+use crate::derive::a310;
 use crate::derive::recognise::{Recognised, recognise};
 use crate::derive::scope::condition_holds;
+use crate::model::decimal::Decimal;
 use crate::model::spec::{Attribute, Entity};
 use crate::model::time::{TimeError, epoch_seconds};
 use crate::model::value::{Item, Kind, Text, Value};
@@ -88,13 +90,21 @@ fn one_of(attribute: &Attribute, actual: &Value) -> Option<Value> {
     near.next().filter(|_| near.next().is_none()).map(Value::text)
 }
 
+/// Whole seconds for milliseconds, for a text with a time, or with nothing but digits, from 2000 to 2200: `20261231` is more likely a day.
 fn seconds(actual: &Value) -> Option<Value> {
-    match epoch_seconds(actual) {
+    if let Value::S(text) = actual
+        && text.parse::<Decimal>().is_ok()
+        && (text.starts_with('0') || !text.bytes().all(|byte| byte.is_ascii_digit()))
+    {
+        return None;
+    }
+    let found = match epoch_seconds(actual) {
         Err(TimeError::NotSeconds { seconds, .. } | TimeError::NotANumber { seconds: Some(seconds), .. }) => {
-            Some(Value::N(seconds.into()))
+            Some(seconds)
         }
         _ => None,
-    }
+    };
+    found.filter(|seconds| a310::SECONDS.contains(seconds)).map(|seconds| Value::N(seconds.into()))
 }
 
 /// An item under the key of exactly one entity, which one attribute contradicts: by its absence, or in case and blanks only.

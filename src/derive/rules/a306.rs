@@ -5,7 +5,7 @@ use crate::derive::scope::Carried;
 use crate::model::derived::Severity;
 use crate::model::spec::{Attribute, Format};
 use crate::model::time::{self, TimeError};
-use crate::model::value::Value;
+use crate::model::value::{Kind, Value};
 
 use super::Rule;
 
@@ -32,16 +32,18 @@ Write whole seconds as a number.
 /// An attribute declared as seconds since 1970.
 pub fn check(attribute: &Attribute, (name, value): Carried<'_>, findings: &mut Findings<'_>) {
     if attribute.format == Some(Format::EpochSeconds) {
-        check_value(name, value, findings);
+        check_value(name, value, false, findings);
     }
 }
 
-/// A value that should be seconds since 1970.
-pub fn check_value(name: &str, value: &Value, findings: &mut Findings<'_>) {
+/// A value that should be seconds since 1970; `is_ttl` where it is the table's time to live and nothing more is declared.
+pub fn check_value(name: &str, value: &Value, is_ttl: bool, findings: &mut Findings<'_>) {
     let Err(error) = time::epoch_seconds(value) else { return };
     let seconds = match error {
         TimeError::NotSeconds { seconds, .. } => Some(seconds),
         TimeError::NotANumber { seconds, .. } => seconds,
+        // A fraction; the format of a declared attribute is A304's.
+        TimeError::Format { .. } if is_ttl && value.kind() == Kind::N => None,
         TimeError::Format { .. } | TimeError::Impossible { .. } => return,
     };
     let remedy = match seconds {

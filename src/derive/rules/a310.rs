@@ -29,7 +29,7 @@ as `none` of the attribute.
 };
 
 /// 2000-01-01 and 2200-01-01.
-const SECONDS: std::ops::Range<i64> = 946_684_800..7_258_118_400;
+pub(in crate::derive) const SECONDS: std::ops::Range<i64> = 946_684_800..7_258_118_400;
 
 /// A value of the table's time to live; what is no number of seconds is A304's and A306's.
 pub fn check(name: &str, value: &Value, findings: &mut Findings<'_>) {

@@ -226,6 +226,9 @@ fn a_time_to_live_is_a_number_of_seconds() {
     assert_eq!(ttl(n("1767225600000")), ["A306 ttl 1767225600"]);
     assert_eq!(ttl(Value::text("1767225600")), ["A306 ttl 1767225600"]);
     assert_eq!(ttl(n("1767225600")), NONE);
+    for fraction in ["5.5", "1767225600.5", "1767225600000.5", "-0.5"] {
+        assert!(ttl(n(fraction))[0].starts_with("A306 ttl whole seconds"), "{fraction}");
+    }
     let mut declared = order();
     declared.attributes = vec![Attribute { format: Some(Format::EpochSeconds), ..attribute("ttl", Kind::N) }];
     model.entities = vec![declared];

@@ -61,3 +61,11 @@ fn a_quote_that_is_never_closed_costs_no_memory() {
     assert!(rows[0].is_ok() && rows.len() == 2, "{}", rows.len());
     assert!(rows[1].as_ref().unwrap_err().contains("line 3: the row goes on for more than"), "{:?}", rows[1]);
 }
+
+#[test]
+fn a_quote_that_is_never_closed_is_a_fault_however_few_rows_it_swallows() {
+    let rows = read("PK,Email\na,\"open\nb,x\nc,x\n");
+    let faults: Vec<&String> = rows.iter().filter_map(|row| row.as_ref().err()).collect();
+    assert!(faults.len() == 1 && faults[0].starts_with("t.csv: line 2: a quote is not closed"), "{rows:?}");
+    assert!(read("PK,Email\na,\"clo\"\"sed\"\n").iter().all(Result::is_ok));
+}

@@ -97,6 +97,17 @@ fn a_full_export_is_found_from_any_folder_above_it_and_read_in_order() {
 }
 
 #[test]
+fn a_data_file_that_is_named_twice_is_read_once_and_told() {
+    let mut made = Made::new(false).with(&LINES[..2]).with(&LINES[2..]);
+    made.files.push(made.files[0].clone());
+    made.summary["itemCount"] = 5.into();
+    let all = made.all();
+    assert_eq!(all.iter().filter(|entry| entry.is_ok()).count(), 3, "{all:?}");
+    let faults: Vec<&String> = all.iter().filter_map(|entry| entry.as_ref().err()).collect();
+    assert!(faults.len() == 1 && faults[0].contains("0.json.gz: manifest-files.json names it twice"), "{faults:?}");
+}
+
+#[test]
 fn an_incremental_export_gives_the_new_images_and_says_what_is_deleted() {
     let metadata = r#""Metadata":{"WriteTimestampMicros":{"N":"1680109764000000"}}"#;
     let put =

@@ -159,6 +159,16 @@ fn who_patches_a_time_to_live_is_warned() {
 }
 
 #[test]
+fn digits_that_may_be_a_day_are_no_seconds() {
+    let model = orders();
+    for text in ["20261231", "31122026", "00010101", "2026", "1e3", "+5", "5."] {
+        let item = good().with("ttl", Value::text(text));
+        assert_eq!(left(&model, &item).len(), 1, "{text}");
+    }
+    assert!(mended(&good().with("ttl", Value::text("1767225600"))).contains("1767225600"));
+}
+
+#[test]
 fn what_is_not_certain_is_left_with_its_reason() {
     let model = orders();
     let all = |item: Item| left(&model, &item).join("; ");
